@@ -1,0 +1,32 @@
+# Two commands do everything: `make demo` and `make test`. Both make .venv and install what they need.
+PYTHON ?= python3
+BIN = .venv/bin
+export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
+
+.PHONY: demo test lint clean
+
+demo: .venv/base
+	$(BIN)/bcn demo
+
+test: .venv/dev lint
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/base: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+.venv/dev: .venv/base
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info

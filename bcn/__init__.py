@@ -1,0 +1,37 @@
+"""bcn: Broadcasting Convolutional Networks and multi-relational networks for visual relational reasoning from pixels.
+
+The public names are imported when they are first used, so that `import bcn` and `bcn --help` do not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bcn.errors import BcnError as BcnError
+    from bcn.layers.broadcast import BroadcastConv as BroadcastConv
+    from bcn.layers.coordinates import coordinate_planes as coordinate_planes
+    from bcn.models.insert import insert_broadcast as insert_broadcast
+    from bcn.models.registry import create_model as create_model
+    from bcn.models.registry import list_models as list_models
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BcnError": "bcn.errors",
+    "BroadcastConv": "bcn.layers.broadcast",
+    "coordinate_planes": "bcn.layers.coordinates",
+    "insert_broadcast": "bcn.models.insert",
+    "create_model": "bcn.models.registry",
+    "list_models": "bcn.models.registry",
+}
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bcn' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

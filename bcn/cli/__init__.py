@@ -1,0 +1,26 @@
+"""The `bcn` command. Each module here adds the commands of one subject; none imports torch before a command runs."""
+
+import sys
+
+import typer
+
+from bcn.errors import BcnError
+
+app = typer.Typer(
+    name="bcn",
+    help="Broadcasting Convolutional Networks for visual relational reasoning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run a command; bad input is one sentence on standard error and exit code 2."""
+    try:
+        app()
+    except BcnError as error:
+        print(f"bcn: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(141)

@@ -1,0 +1,1 @@
+"""The data sets: `make_*` generates, `fetch_*` downloads and verifies."""

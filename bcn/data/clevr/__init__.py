@@ -1,0 +1,1 @@
+"""CLEVR: the published format, and scenes, programs, phrases and pictures of our own."""

@@ -1,0 +1,1 @@
+"""Training, evaluation and records of runs."""

@@ -1,0 +1,21 @@
+"""The one error that users see."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BcnError(Exception):
+    """One sentence: what was given, what is accepted, what to do. The command line prints it and exits with 2."""
+
+
+def did_you_mean(kind: str, given: str, accepted: Iterable[str]) -> BcnError:
+    """The error for an unknown name.
+
+    >>> print(did_you_mean("model", "sort-of-clevr/multirnh", ["sort-of-clevr/multirn-h", "stl10/bcn"]))
+    unknown model 'sort-of-clevr/multirnh': did you mean 'sort-of-clevr/multirn-h'?
+    """
+    names = list(accepted)
+    close = get_close_matches(given, names, n=3, cutoff=0.5)
+    if close:
+        return BcnError(f"unknown {kind} {given!r}: did you mean {' or '.join(map(repr, close))}?")
+    return BcnError(f"unknown {kind} {given!r}: accepted are {', '.join(names)}")

@@ -1,0 +1,1 @@
+"""The layers of the paper, one idea per file."""

@@ -1,0 +1,1 @@
+"""The models of the paper; names are those of its tables."""
