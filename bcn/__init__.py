@@ -24,7 +24,7 @@ _HOMES = {
     "create_model": "bcn.models.registry",
     "list_models": "bcn.models.registry",
 }
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

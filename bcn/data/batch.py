@@ -1,11 +1,13 @@
-"""A batch is images, each with all of its questions (idea 2 of the design).
+"""What every data set gives: a batch is images, each with all of its questions (idea 2 of the design).
 
 B images, Q questions about each, D numbers in a question, C channels, H x W pixels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +22,7 @@ class Batch(NamedTuple):
     kind: Tensor | None = None
     """(B, Q) index of the kind of question"""
     centre: Tensor | None = None
-    """(B, 2) x and y of the object's centre, in units of the image's sides"""
+    """(B, 2) x and y of the object's centre, in units of the image's width and height"""
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,32 @@ class Preprocessing:
         mean = torch.tensor(self.mean, device=image_BCHW.device).view(-1, 1, 1)
         std = torch.tensor(self.std, device=image_BCHW.device).view(-1, 1, 1)
         return (image_BCHW.float() - 255 * mean) / (255 * std)
+
+
+class Dataset(Protocol):
+    """A plain data set, read by arrays of indices: `dataset[np.array([3, 1, 4])]` is a Batch of three images."""
+
+    name: str
+    """with its version: "sort-of-clevr-v1" """
+    split: str
+    preprocessing: Preprocessing
+    answers: tuple[str, ...]
+    """the names of the answers or classes, in the order of their indices"""
+    kinds: tuple[str, ...]
+    """the names of the kinds of questions; empty where nothing is asked"""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch: ...
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray:
+        """The indices of one epoch: a permutation that seed and epoch decide, or for a stream the next fresh indices."""
+        ...
+
+    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
+        """The training images of a batch, varied; the images themselves where the data set has no augmentation."""
+        ...
+
+    def checksum(self) -> str:
+        """SHA-256 of everything that this split gives."""
+        ...
