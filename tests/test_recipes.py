@@ -1,0 +1,117 @@
+"""Every recipe at every scale: complete, true to the paper's tables, and the same experiment at each scale."""
+
+import tomllib
+from dataclasses import fields
+from importlib.resources import files
+
+import pytest
+
+from bcn.engine.recipe import Optim
+from bcn.errors import BcnError
+from bcn.paper.recipes import find_recipe, list_recipes
+
+SCALES = ("smoke", "cpu", "paper")
+TOML = tomllib.loads(files("bcn.paper").joinpath("tables.toml").read_text())
+PUBLISHED = {
+    "table1": "scaled_mnist",
+    "table2": "stl10",
+    "table3": "sort_of_clevr",
+    "table3-legacy": "sort_of_clevr",
+    "table5-scaled-mnist": "coordinates",
+    "table5-sort-of-clevr": "coordinates",
+    "deformation": "deformation",
+    "bcn-size": "bcn_size",
+}
+
+
+def toml_row(table: str, name: str) -> dict:
+    for row in TOML[PUBLISHED[table]]["rows"]:
+        if row.get("name", "-".join(str(size) for size in row.get("sizes", ())) or "none") == name:
+            return row
+    raise AssertionError(f"tables.toml has no row {name} in {PUBLISHED[table]}")
+
+
+@pytest.mark.parametrize("table", PUBLISHED)
+def test_every_row_that_the_paper_ran_has_a_recipe(table):
+    rows = [row for row in TOML[PUBLISHED[table]]["rows"] if not row.get("cited")]
+    assert len(list_recipes(table)) == len(rows)
+    for recipe in list_recipes(table):
+        assert toml_row(table, recipe.split("/")[1]) in rows
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", [name for name in list_recipes() if not name.startswith("beyond/")])
+def test_paper_figures_are_those_of_tables_toml(name, scale):
+    recipe = find_recipe(name, scale)
+    row = toml_row(*name.split("/"))
+    assert len(recipe.paper) >= 1
+    for metric, value in recipe.paper:
+        assert row[metric] == value
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
+    may_change = {"scale", "data", "optim", "batch", "epochs", "non_relational_first", "deviations"}
+    paper = find_recipe(name, "paper")
+    for scale in ("smoke", "cpu"):
+        recipe = find_recipe(name, scale)
+        for field in fields(recipe):
+            if field.name not in may_change:
+                assert getattr(recipe, field.name) == getattr(paper, field.name), field.name
+        for field in ("name", "questions", "tests"):
+            assert getattr(recipe.data, field) == getattr(paper.data, field)
+        for field in ("name", "momentum", "weight_decay"):
+            assert getattr(recipe.optim, field) == getattr(paper.optim, field)
+        assert recipe.scale == scale
+        assert len(recipe.deviations) > len(paper.deviations) or name.startswith("beyond/")
+
+
+def test_rows_of_a_table_differ_in_the_model_alone():
+    for table in ("table1", "table2", "table3"):
+        for scale in SCALES:
+            recipes = [find_recipe(name, scale) for name in list_recipes(table) if not name.endswith("/deformable")]
+            assert len({(r.data, r.optim, r.batch, r.epochs, r.localise, r.augment) for r in recipes}) == 1
+            assert len({r.model for r in recipes}) == len(recipes)
+
+
+@pytest.mark.parametrize(
+    ("name", "epochs", "optimiser", "lr", "milestones"),
+    [
+        ("table1/bcn", 30, "sgd", 0.01, (10, 20)),
+        ("table1/deformable", 30, "sgd", 0.00007, ()),
+        ("deformation/bcn", 30, "sgd", 0.01, (10, 20)),
+        ("table2/bcn", 200, "sgd", 0.1, (10, 40, 70, 100, 130, 160, 190)),
+        ("table3/multirn-h", 50, "adam", 0.001, (20,)),
+        ("table3-legacy/rn", 50, "adam", 0.001, (20,)),
+        ("table5-scaled-mnist/none", 30, "sgd", 0.01, (10, 20)),
+        ("bcn-size/64-64", 50, "adam", 0.001, (20,)),
+    ],
+)
+def test_the_paper_scale_is_appendix_a(name, epochs, optimiser, lr, milestones):
+    recipe = find_recipe(name, "paper")
+    optim = recipe.optim
+    assert recipe.epochs == epochs
+    assert recipe.data.train is None
+    assert recipe.non_relational_first == 0
+    assert optim == Optim(
+        optimiser, lr, momentum=optim.momentum, weight_decay=optim.weight_decay, milestones=milestones
+    )
+
+
+def test_the_two_losses():
+    assert all(find_recipe(name, "cpu").localise for name in list_recipes("table1"))
+    assert not any(find_recipe(name, "cpu").localise for name in list_recipes("deformation"))
+    assert all(find_recipe(name, "cpu").augment for name in list_recipes("table2"))
+
+
+def test_rows_that_train_the_same_thing_are_one_recipe():
+    assert find_recipe("table5-sort-of-clevr/xy-centred-radial", "cpu") == find_recipe("table3/multirn-h", "cpu")
+    assert find_recipe("bcn-size/128-128-256", "cpu") == find_recipe("table3/multirn-h", "cpu")
+    assert find_recipe("table5-scaled-mnist/xy-centred-radial", "cpu") == find_recipe("table1/bcn", "cpu")
+
+
+def test_unknown_names_are_answered():
+    with pytest.raises(BcnError, match="did you mean 'table3/multirn-h'"):
+        find_recipe("table3/multirnh", "cpu")
+    with pytest.raises(BcnError, match="did you mean 'paper'"):
+        find_recipe("table3/multirn-h", "papr")
