@@ -1,0 +1,111 @@
+"""The Broadcasting Convolutional Network (section 2 of the paper).
+
+B images, n' channels of the input map of H x W = n positions, K channels of the broadcast vector, P coordinate planes.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bcn.errors import BcnError
+from bcn.layers.concat import Pointwise, as_map, rows
+from bcn.layers.coordinates import check_planes, coordinate_planes
+
+
+class SkipConv(nn.Module):
+    """[F, C] * k: 1x1 convolutions with ReLU over a map and its coordinate planes (the skip-connection of table 1).
+
+    >>> SkipConv(24, (64, 64, 128), planes="xyr")(torch.rand(2, 24, 8, 8)).shape
+    torch.Size([2, 128, 8, 8])
+    """
+
+    def __init__(
+        self, channels: int, sizes: Sequence[int] = (128, 128, 256), *, planes: str = "", origin: str = "centre"
+    ) -> None:
+        super().__init__()
+        check_planes(planes, origin)
+        if not sizes:
+            raise BcnError("sizes is empty: give the channels of at least one 1x1 convolution, such as (64, 64)")
+        self.planes, self.origin = planes, origin
+        self.out_channels = sizes[-1]
+        self.k = Pointwise((channels, len(planes)), sizes)
+
+    def planes_like(self, map_BCHW: Tensor) -> Tensor:
+        """C, the coordinate planes of a map: (P, H, W)."""
+        height, width = map_BCHW.shape[-2:]
+        return coordinate_planes(height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
+
+    def convolve(self, map_BCHW: Tensor) -> Tensor:
+        """[F, C] * k without the last ReLU, as rows (B, n, K)."""
+        hidden = self.k.first.forward_rows(rows(map_BCHW), rows(self.planes_like(map_BCHW)))
+        for layer in self.k.rest:
+            hidden = layer.forward_rows(hidden.relu_())
+        return hidden
+
+    def forward(self, map_BCHW: Tensor) -> Tensor:
+        return as_map(self.convolve(map_BCHW).relu_(), map_BCHW)
+
+    def extra_repr(self) -> str:
+        return f"planes={self.planes!r}, origin={self.origin!r}"
+
+
+def _max(hidden_BnK: Tensor) -> tuple[Tensor, Tensor]:
+    """ReLU after the maximum, where it is n times cheaper: the two commute."""
+    value, position = hidden_BnK.max(dim=1)
+    return value.relu(), position
+
+
+def _average(hidden_BnK: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean comes from everywhere; its position is where the channel is strongest."""
+    return F.relu(hidden_BnK).mean(dim=1), hidden_BnK.argmax(dim=1)
+
+
+POOLS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {"max": _max, "average": _average}
+
+
+class BroadcastConv(SkipConv):
+    """Equation 1: BCN(F) = [E(max([F, C] * k), h, w), C].
+
+    >>> bcn = BroadcastConv(24, (64, 64, 128))
+    >>> bcn(torch.rand(2, 24, 8, 6)).shape  # 128 broadcast channels and 3 planes
+    torch.Size([2, 131, 8, 6])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        sizes: Sequence[int] = (128, 128, 256),
+        *,
+        planes: str = "xyr",
+        origin: str = "centre",
+        pool: str = "max",
+    ) -> None:
+        super().__init__(channels, sizes, planes=planes, origin=origin)
+        if pool not in POOLS:
+            raise BcnError(f"pool {pool!r} is unknown: accepted are {' and '.join(map(repr, POOLS))}")
+        self.pool = pool
+
+    def pooled(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+        """The vector that is broadcast, (B, K), and the position, counted row by row, that each channel came from."""
+        return POOLS[self.pool](self.convolve(map_BCHW))
+
+    def forward(self, map_BCHW: Tensor) -> Tensor:
+        (vector_BK, _), planes = self.pooled(map_BCHW), self.planes_like(map_BCHW)
+        size = map_BCHW.shape[-2:]
+        everywhere = vector_BK[:, :, None, None].expand(-1, -1, *size)  # E, the expansion
+        return torch.cat([everywhere, planes.expand(len(map_BCHW), -1, -1, -1)], dim=1)
+
+    def activation_map(self, map_BCHW: Tensor) -> Tensor:
+        """How many channels each position supplied to the broadcast vector (section 5.4): (B, H, W).
+
+        A channel whose maximum is zero carries nothing and is not counted.
+        """
+        value_BK, position_BK = self.pooled(map_BCHW)
+        size = map_BCHW.shape[-2:]
+        count = torch.zeros(len(map_BCHW), size.numel(), device=map_BCHW.device)
+        return count.scatter_add_(1, position_BK, (value_BK > 0).float()).view(-1, *size)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, pool={self.pool!r}"

@@ -1,0 +1,86 @@
+"""A 1x1 convolution over a concatenation that is never built.
+
+W [F, expand(v), C] + b  =  W_F F + W_C C + (W_v v + b): the map's part is computed for every position, the planes' part
+once for all images, the vectors' part once per image. The parameters are those of a `Conv2d` over the concatenation.
+
+B images, S channels of a source, K channels of the result, n = H x W positions.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import cast
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def rows(map_BCHW: Tensor) -> Tensor:
+    """A map as (B, n, C), one row per position; a view where the map is in channels_last order.
+
+    Planes (C, H, W) are one map for all images: (1, n, C).
+    """
+    return (map_BCHW if map_BCHW.dim() == 4 else map_BCHW[None]).flatten(2).transpose(1, 2)
+
+
+def as_map(rows_BnC: Tensor, like_BCHW: Tensor) -> Tensor:
+    """Rows as (B, C, H, W) again: a view, in channels_last order."""
+    return rows_BnC.transpose(1, 2).view(rows_BnC.shape[0], rows_BnC.shape[2], *like_BCHW.shape[-2:])
+
+
+class ConcatConv1x1(nn.Conv2d):
+    """A 1x1 convolution over the concatenation of sources with these channels.
+
+    >>> import torch
+    >>> conv = ConcatConv1x1((24, 256, 3), 64)
+    >>> conv(torch.rand(2, 24, 8, 8), torch.rand(2, 256), torch.rand(3, 8, 8)).shape
+    torch.Size([2, 64, 8, 8])
+    """
+
+    def __init__(self, channels: Sequence[int], out_channels: int) -> None:
+        super().__init__(sum(channels), out_channels, 1)
+        self.channels = tuple(channels)
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """The weight of each source, (K, S)."""
+        parts: tuple[Tensor, ...] = self.weight.flatten(1).split(self.channels, dim=1)
+        return parts
+
+    def forward(self, *sources: Tensor) -> Tensor:
+        """Sources are maps (B, S, H, W), of which there is at least one, planes (S, H, W) or vectors (B, S)."""
+        like = next(source for source in sources if source.dim() == 4)
+        return as_map(self.forward_rows(*(source if source.dim() == 2 else rows(source) for source in sources)), like)
+
+    def forward_rows(self, *sources: Tensor | None) -> Tensor:
+        """The same over rows: maps (B, n, S), planes (1, n, S), vectors (B, S); gives (B, n, K).
+
+        The share of a source that is None is left out, for a caller that adds it later.
+        """
+        everywhere, constant = [], self.bias
+        for source, weight in zip(sources, self.parts(), strict=True):
+            if source is None:
+                continue
+            if source.dim() == 2:
+                constant = F.linear(source, weight, constant)
+            elif source.shape[2]:
+                everywhere.append(F.linear(source, weight))
+        assert constant is not None
+        *small, large = sorted(everywhere, key=lambda term: term.shape[0])
+        for term in (*small, constant[:, None] if constant.dim() == 2 else constant):
+            large = large + term
+        return large
+
+
+class Pointwise(nn.ModuleList):
+    """1x1 convolutions of these sizes one after the other, the first over a concatenation."""
+
+    def __init__(self, channels: Sequence[int], sizes: Sequence[int]) -> None:
+        super().__init__([ConcatConv1x1(channels, sizes[0])])
+        self.extend(ConcatConv1x1((narrow,), wide) for narrow, wide in pairwise(sizes))
+
+    @property
+    def first(self) -> ConcatConv1x1:
+        return cast(ConcatConv1x1, self[0])
+
+    @property
+    def rest(self) -> list[ConcatConv1x1]:
+        return [cast(ConcatConv1x1, layer) for layer in list(self)[1:]]

@@ -1,0 +1,65 @@
+"""Coordinate planes for coordinate channel embedding (section 2, figure 2 of the paper).
+
+P planes of height H and width W.
+"""
+
+import torch
+from torch import Tensor
+
+from bcn.errors import BcnError
+
+ORIGINS = ("centre", "top-left")
+
+_cache: dict[tuple[object, ...], Tensor] = {}
+
+
+def coordinate_planes(
+    height: int,
+    width: int,
+    planes: str = "xyr",
+    origin: str = "centre",
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """The planes x, y and r (distance from the origin) of a map, in the order in which `planes` names them: (P, H, W).
+
+    One step to the right or down is the same length everywhere. With the origin at the centre the longer side spans
+    [-1, 1] and the shorter proportionally less; with the origin at the top left the longer side spans [0, 1].
+
+    >>> coordinate_planes(1, 3, "xr")
+    tensor([[[-1.,  0.,  1.]],
+    <BLANKLINE>
+            [[ 1.,  0.,  1.]]])
+    """
+    check_planes(planes, origin)
+    dtype = dtype or torch.get_default_dtype()
+    device = torch.device(device or "cpu")
+    if torch.compiler.is_compiling():  # a traced tensor must not outlive its trace, and a traced size is no key
+        return _make(height, width, planes, origin).to(device=device, dtype=dtype)
+    key = (height, width, planes, origin, dtype, device)
+    if key not in _cache:
+        with torch.inference_mode(False):
+            _cache[key] = _make(height, width, planes, origin).to(device=device, dtype=dtype)
+    return _cache[key]
+
+
+def check_planes(planes: str, origin: str) -> None:
+    if origin not in ORIGINS:
+        raise BcnError(f"origin {origin!r} is unknown: accepted are {' and '.join(map(repr, ORIGINS))}")
+    if set(planes) - set("xyr") or len(set(planes)) < len(planes):
+        raise BcnError(f"planes {planes!r} is unknown: accepted is any choice of the letters x, y and r, each once")
+
+
+def _make(height: int, width: int, planes: str, origin: str) -> Tensor:
+    longest = torch.sym_max(torch.sym_max(height, width) - 1, 1)
+    y, x = (_axis(size, origin) / longest for size in (height, width))
+    x, y = x.expand(height, width), y[:, None].expand(height, width)
+    made = {"x": x, "y": y, "r": torch.hypot(x, y)}
+    return torch.stack([made[plane] for plane in planes]) if planes else x.new_empty(0, height, width)
+
+
+def _axis(size: int, origin: str) -> Tensor:
+    """Whole numbers, so that after one division the axis is exactly symmetric about zero."""
+    steps = torch.arange(size, dtype=torch.float64, device="cpu")
+    return 2 * steps - (size - 1) if origin == "centre" else steps

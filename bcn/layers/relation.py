@@ -1,0 +1,139 @@
+"""Relations between objects: multiRN (section 3, equations 3 and 4) and the Relation Network (equation 2).
+
+An object is a position of a feature map. Both layers give the sum from which f then answers.
+
+B images of H x W = n objects with C channels, Q questions of D numbers about each, U distinct questions in all;
+K channels of g's first layer, G of its last.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bcn.errors import BcnError
+from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.concat import Pointwise, rows
+from bcn.layers.coordinates import check_planes, coordinate_planes
+from bcn.layers.pooled import literal_sum, pooled_sum
+
+
+class _Relation(nn.Module):
+    """What both have in common: g is 1x1 convolutions, the first over a concatenation that ends with the question."""
+
+    def __init__(self, sources: Sequence[int], questions: int, sizes: Sequence[int], planes: str, origin: str) -> None:
+        super().__init__()
+        check_planes(planes, origin)
+        self.planes, self.origin, self.questions = planes, origin, questions
+        self.out_channels = sizes[-1]
+        self.g = Pointwise((*sources, questions), sizes)
+
+    def forward(self, map_BCHW: Tensor, question: Tensor | None = None) -> Tensor:
+        """The sum over objects for questions (B, D) or (B, Q, D): (B, G) or (B, Q, G); without questions (B, G)."""
+        images = map_BCHW.shape[0]
+        if question is None:
+            question = map_BCHW.new_empty(images, 0)
+        if question.dim() not in (2, 3) or question.shape[0] != images or question.shape[-1] != self.questions:
+            raise BcnError(
+                f"questions have the shape {tuple(question.shape)}: accepted for {images} images is ({images}, "
+                f"{self.questions}), or ({images}, Q, {self.questions}) for Q questions about each"
+            )
+        if question.dim() == 2:
+            return self._answer(map_BCHW, question[:, None])[:, 0]
+        return self._answer(map_BCHW, question)
+
+    def _answer(self, map_BCHW: Tensor, question_BQD: Tensor) -> Tensor:
+        *_, of_question = self.g.first.parts()
+        if not map_BCHW.is_cpu or torch.is_autocast_enabled("cpu") or torch.compiler.is_exporting():
+            return self._relate(map_BCHW, F.linear(question_BQD, of_question), None)
+        images, questions = question_BQD.shape[:2]
+        owner_U = torch.arange(images, device=question_BQD.device).repeat_interleave(questions)
+        question_UD = question_BQD.flatten(0, 1)
+        if question_BQD.requires_grad or torch.compiler.is_compiling():
+            total_UG = self._relate(map_BCHW, F.linear(question_UD, of_question), owner_U)
+        else:  # what is asked twice about one image is computed once
+            asked = torch.cat([owner_U[:, None], question_UD], dim=1)
+            asked, which = asked.unique(dim=0, return_inverse=True)
+            total_UG = self._relate(map_BCHW, F.linear(asked[:, 1:], of_question), asked[:, 0].long())[which]
+        return total_UG.view(images, questions, -1)
+
+    def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+        """The sums for what questions add to g's first layer: (U, K) about the images owner[u], or else (B, Q, K)."""
+        raise NotImplementedError
+
+    def _sum(self, base_BnK: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+        weights = [layer.weight.flatten(1) for layer in self.g.rest]
+        biases = [layer.bias for layer in self.g.rest if layer.bias is not None]
+        if owner_U is None:
+            return literal_sum(base_BnK, shift, weights, biases)
+        return pooled_sum(base_BnK, shift, owner_U, weights, biases)
+
+    def _planes(self, map_BCHW: Tensor) -> Tensor:
+        """The coordinate planes of a map, as rows (1, n, P)."""
+        height, width = map_BCHW.shape[-2:]
+        return rows(
+            coordinate_planes(height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
+        )
+
+
+class MultiRelation(_Relation):
+    """Equations 3 and 4 without f: the sum over objects i of g(o_i, BCN(O), question).
+
+    >>> relation = MultiRelation(24, 11, broadcast=BroadcastConv(24))
+    >>> relation(torch.rand(2, 24, 10, 10), torch.rand(2, 20, 11)).shape
+    torch.Size([2, 20, 256])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        questions: int = 0,
+        sizes: Sequence[int] = (256, 256),
+        *,
+        broadcast: BroadcastConv | None,
+        planes: str = "xyr",
+        origin: str = "centre",
+    ) -> None:
+        vector = broadcast.out_channels if broadcast is not None else 0
+        super().__init__((channels, vector, len(planes)), questions, sizes, planes, origin)
+        self.broadcast = broadcast
+
+    def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+        vector_BK = self.broadcast.pooled(map_BCHW)[0] if self.broadcast is not None else None
+        base_BnK = self.g.first.forward_rows(rows(map_BCHW), vector_BK, self._planes(map_BCHW), None)
+        return self._sum(base_BnK, shift, owner_U)
+
+
+class PairRelation(_Relation):
+    """Equation 2 without f: the sum over all pairs of objects i, j of g(o_i, o_j, question).
+
+    g's first layer over a pair is what i gives plus what j gives, so each i shifts all j as a question does: the hot
+    loop runs over the questions of every i, and no tensor of n x n pairs exists.
+
+    >>> PairRelation(24, 11)(torch.rand(2, 24, 5, 5), torch.rand(2, 20, 11)).shape
+    torch.Size([2, 20, 256])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        questions: int = 0,
+        sizes: Sequence[int] = (256, 256, 256, 256),
+        *,
+        planes: str = "xyr",
+        origin: str = "centre",
+    ) -> None:
+        super().__init__((channels, len(planes), channels, len(planes)), questions, sizes, planes, origin)
+
+    def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+        objects, planes, first = rows(map_BCHW), self._planes(map_BCHW), self.g.first
+        of_i, of_i_planes, *_ = first.parts()
+        by_i_BnK = F.linear(objects, of_i) + F.linear(planes, of_i_planes)
+        by_j_BnK = first.forward_rows(None, None, objects, planes, None)
+        if owner_U is None:
+            shifts = (shift[:, :, None] + by_i_BnK[:, None]).flatten(1, 2)
+            return self._sum(by_j_BnK, shifts, None).view(*shift.shape[:2], objects.shape[1], -1).sum(dim=2)
+        shifts = (shift[:, None] + by_i_BnK[owner_U]).flatten(0, 1)
+        pairs = self._sum(by_j_BnK, shifts, owner_U.repeat_interleave(objects.shape[1]))
+        return pairs.view(len(shift), objects.shape[1], -1).sum(dim=1)
