@@ -1,0 +1,23 @@
+"""Sort-of-CLEVR: coloured squares and circles, and 36 questions about them; specified in docs/sort-of-clevr.md."""
+
+from bcn.data.sort_of_clevr.drawing import RGB, draw
+from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
+from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes
+from bcn.data.sort_of_clevr.sets import SPLITS, VERSIONS, SortOfClevr, SortOfClevrStream, make_sort_of_clevr
+
+__all__ = [
+    "ANSWERS",
+    "COLOURS",
+    "KINDS",
+    "RGB",
+    "SHAPES",
+    "SPLITS",
+    "VERSIONS",
+    "Scenes",
+    "SortOfClevr",
+    "SortOfClevrStream",
+    "answer_all",
+    "draw",
+    "make_sort_of_clevr",
+    "question_bits",
+]

@@ -1,0 +1,125 @@
+"""A scene is data: for each of six colours whether there is an object, where its centre is, and its shape.
+
+Two rules make scenes: `scenes_v1`, ours, and `scenes_legacy`, the public generator's with its faults. Both are
+functions of the samples' seeds alone, in integers only. docs/sort-of-clevr.md is their specification.
+
+N scenes, K = 6 colours, T attempts to place the objects, M arrangements that do not overlap.
+"""
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from bcn.data.sort_of_clevr.bits import below, smallest, words
+
+COLOURS = ("red", "green", "blue", "orange", "gray", "yellow")
+SHAPES = ("square", "circle")
+SIDE = 75
+RADIUS = 5
+MIDDLE = SIDE // 2
+"""the middle column and row: the sides are odd"""
+
+SHAPE_WORD = 0
+PRESENT_WORD = 1
+CENTRE_WORD = 64
+"""the first word of the attempts, of which there may be any number"""
+
+
+class Scenes(NamedTuple):
+    """Integer arrays of (N, 6), one column per colour; where no object is present the other three mean nothing."""
+
+    x: np.ndarray
+    y: np.ndarray
+    shape: np.ndarray
+    """index in SHAPES"""
+    present: np.ndarray
+    """bool"""
+
+
+def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
+    """Shapes are fair coins; given the shapes, all valid arrangements of the centres are equally likely.
+
+    The centres of a scene are drawn together, and drawn again together until none overlap and none are ambiguous.
+    """
+    shape_NK = _shapes(sample_N)
+    present_NK = np.zeros_like(shape_NK, dtype=bool)
+    chosen = smallest(words(sample_N[:, None], PRESENT_WORD + np.arange(6)), objects)
+    np.put_along_axis(present_NK, chosen, True, axis=1)
+    x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
+    waiting, first, attempts = np.arange(len(sample_N)), 0, 8
+    while len(waiting):
+        x_KNT, y_KNT = _attempts(sample_N[waiting, None], first + np.arange(attempts))
+        shape_KN, present_KN = shape_NK[waiting].T, present_NK[waiting].T
+        row, attempt = np.nonzero(~_overlap(x_KNT, y_KNT, present_KN[:, :, None]))
+        x_KM, y_KM = x_KNT[:, row, attempt], y_KNT[:, row, attempt]
+        clear = np.flatnonzero(~_ambiguous(x_KM, y_KM, shape_KN[:, row], present_KN[:, row]))
+        row, first_clear = np.unique(row[clear], return_index=True)
+        found = clear[first_clear]
+        x_NK[waiting[row]], y_NK[waiting[row]] = x_KM[:, found].T, y_KM[:, found].T
+        waiting = np.delete(waiting, row)
+        first += attempts
+    return Scenes(x_NK, y_NK, shape_NK, present_NK)
+
+
+def scenes_legacy(sample_N: np.ndarray) -> Scenes:
+    """Colour after colour is placed anywhere inside the image whose centre is at least 10 pixels from all before it."""
+    x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
+    for colour in range(6):
+        waiting, attempt = np.arange(len(sample_N)), 0
+        while len(waiting):
+            word_N = words(sample_N[waiting], CENTRE_WORD + 8 * attempt + colour)
+            for of_NK, high_N in ((x_NK, word_N), (y_NK, word_N << np.uint64(32))):
+                of_NK[waiting, colour] = RADIUS + below(SIDE - 2 * RADIUS, high_N)
+            dx_NK, dy_NK = (of_NK[waiting, :colour] - of_NK[waiting, colour, None] for of_NK in (x_NK, y_NK))
+            square_NK = dx_NK**2 + dy_NK**2
+            waiting = waiting[(square_NK < (2 * RADIUS) ** 2).any(axis=1)]
+            attempt += 1
+    return Scenes(x_NK, y_NK, _shapes(sample_N), np.ones_like(x_NK, dtype=bool))
+
+
+def _shapes(sample_N: np.ndarray) -> np.ndarray:
+    return (words(sample_N, SHAPE_WORD)[:, None] >> np.arange(6, dtype=np.uint64)).astype(np.uint8) & 1
+
+
+def _attempts(sample_N1: np.ndarray, number_T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of (6, N, T): six bits each are one of the 64 numbers from 5 to 69 that are not the middle."""
+    low_NT, high_NT = (words(sample_N1, CENTRE_WORD + 2 * number_T + part) for part in (0, 1))
+    bits_KNT = np.stack([*(low_NT >> np.uint64(12 * colour) for colour in range(5)), high_NT]).astype(np.int16)
+    x_KNT, y_KNT = bits_KNT & 63, bits_KNT >> 6 & 63
+    return RADIUS + x_KNT + (x_KNT >= MIDDLE - RADIUS), RADIUS + y_KNT + (y_KNT >= MIDDLE - RADIUS)
+
+
+def _overlap(x_KNT: np.ndarray, y_KNT: np.ndarray, present_KN1: np.ndarray) -> np.ndarray:
+    """Whether any two bounding boxes share a pixel."""
+    overlap_NT = np.zeros(x_KNT.shape[1:], dtype=bool)
+    for a, b in combinations(range(6), 2):
+        near = (abs(x_KNT[a] - x_KNT[b]) <= 2 * RADIUS) & (abs(y_KNT[a] - y_KNT[b]) <= 2 * RADIUS)
+        overlap_NT |= near & present_KN1[a] & present_KN1[b]
+    return overlap_NT
+
+
+def _ambiguous(x_KN: np.ndarray, y_KN: np.ndarray, shape_KN: np.ndarray, present_KN: np.ndarray) -> np.ndarray:
+    """Whether the nearest square and circle of any object, or the furthest, are less than a pixel apart in distance."""
+    square_KKN = squared_distances(x_KN, y_KN)
+    other_KKN = present_KN & ~np.eye(6, dtype=bool)[:, :, None]
+    none = 4 * SIDE**2
+    nearest = [np.where(other_KKN & (shape_KN == shape), square_KKN, none).min(axis=1) for shape in (0, 1)]
+    furthest = [np.where(other_KKN & (shape_KN == shape), square_KKN, 0).max(axis=1) for shape in (0, 1)]
+    ambiguous_KN = (_within_a_pixel(*nearest) | _within_a_pixel(*furthest)) & present_KN
+    ambiguous_N: np.ndarray = ambiguous_KN.any(axis=0)
+    return ambiguous_N
+
+
+def squared_distances(x_KN: np.ndarray, y_KN: np.ndarray) -> np.ndarray:
+    """(6, 6, N) from each object to each."""
+    x_KN, y_KN = x_KN.astype(np.int32), y_KN.astype(np.int32)
+    square_KKN: np.ndarray = (x_KN[:, None] - x_KN) ** 2 + (y_KN[:, None] - y_KN) ** 2
+    return square_KKN
+
+
+def _within_a_pixel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """|sqrt(a) - sqrt(b)| < 1, in integers: with a <= b it is b - a - 1 < 2 sqrt(a)."""
+    rest = abs(a - b) - 1
+    within: np.ndarray = (rest < 0) | (rest**2 < 4 * np.minimum(a, b))
+    return within

@@ -1,0 +1,177 @@
+"""The data sets: images, questions and answers of one of the versions, kept in memory or made as they are asked for.
+
+B images, Q questions about each.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bcn.data.batch import Batch, Preprocessing
+from bcn.data.sort_of_clevr.bits import permutation, words
+from bcn.data.sort_of_clevr.drawing import draw
+from bcn.data.sort_of_clevr.questions import (
+    ANSWERS,
+    KINDS,
+    LEGACY_OWN_DISTANCE,
+    answer_all,
+    every_question,
+    question_bits,
+    sample_distinct,
+    sample_with_replacement,
+)
+from bcn.data.sort_of_clevr.scene import Scenes, scenes_legacy, scenes_v1
+from bcn.errors import BcnError, did_you_mean
+
+V1, LEGACY, STREAM = "sort-of-clevr-v1", "sort-of-clevr-legacy", "sort-of-clevr-stream"
+VERSIONS = (V1, LEGACY, STREAM)
+SPLITS = ("train", "val", "test")
+SIZES = {V1: (9800, 1000, 5000), LEGACY: (9800, 1000, 200), STREAM: (9800, 1000, 5000)}
+STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
+"""the number of each split's stream of samples; a fresh stream is validated and tested on the images of v1"""
+
+Questions = Literal["sampled", "all"]
+CHUNK = 500
+"""images that are made at a time: their pixels stay in the cache while they are drawn"""
+
+
+class Samples(NamedTuple):
+    image: np.ndarray
+    """(B, 3, 75, 75) uint8"""
+    number: np.ndarray
+    """(B, Q) the number of each question, 0 to 35"""
+    answer: np.ndarray
+    """(B, Q) index in ANSWERS"""
+
+
+class Generator:
+    """Everything about a sample is a function of the version, the seed, the split and the sample's index."""
+
+    def __init__(self, version: str, split: str, *, seed: int, objects: int, questions: Questions) -> None:
+        self.legacy = version == LEGACY
+        self.stream = words(seed, STREAMS[version][SPLITS.index(split)])
+        self.objects = objects
+        self.questions = questions
+
+    def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
+        sample_B = words(self.stream, np.asarray(index))
+        return scenes_legacy(sample_B) if self.legacy else scenes_v1(sample_B, objects=self.objects)
+
+    def samples(self, index: Sequence[int] | np.ndarray) -> Samples:
+        sample_B = words(self.stream, np.asarray(index))
+        scenes = self.scenes(index)
+        if self.questions == "all":
+            number_BQ = every_question(scenes.present)
+        elif self.legacy:
+            number_BQ = sample_with_replacement(sample_B)
+        else:
+            number_BQ = sample_distinct(sample_B, scenes.present)
+        answer_B36 = answer_all(scenes, own_distance=LEGACY_OWN_DISTANCE if self.legacy else None)
+        return Samples(draw(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
+
+
+class SortOfClevr:
+    """`images` samples of a split, drawn once and kept; `SortOfClevrStream` is the set that is never the same twice."""
+
+    answers = ANSWERS
+    kinds = KINDS
+    preprocessing = Preprocessing()
+
+    def __init__(self, name: str, split: str, images: int, generator: Generator) -> None:
+        self.name, self.split, self.images, self.generator = name, split, images, generator
+        self.question_bits = torch.from_numpy(question_bits())
+        self._prepare()
+
+    def _prepare(self) -> None:
+        parts = [self.generator.samples(index) for index in _chunks(self.images)]
+        self._samples = [torch.from_numpy(np.concatenate(part)) for part in zip(*parts, strict=True)]
+
+    def _read(self, index: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        image, number, answer = (part[torch.from_numpy(index)] for part in self._samples)
+        return image, number, answer
+
+    def __len__(self) -> int:
+        return self.images
+
+    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+        image_BCHW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
+        number_BQ = number_BQ.long()
+        return Batch(image_BCHW, answer_BQ.long(), self.question_bits[number_BQ], number_BQ // 6)
+
+    def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
+        """The scenes of these samples as data: positions, shapes, which colours are present."""
+        return self.generator.scenes(index)
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray:
+        return permutation(seed, epoch, self.images)
+
+    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
+        return image_BCHW
+
+    def checksum(self) -> str:
+        """SHA-256 over sample after sample: the image, the numbers of its questions, its answers, in single bytes."""
+        digest = hashlib.sha256()
+        for index in _chunks(self.images):
+            parts = [part.numpy().reshape(len(index), -1) for part in self._read(index)]
+            digest.update(np.concatenate(parts, axis=1).tobytes())
+        return digest.hexdigest()
+
+
+class SortOfClevrStream(SortOfClevr):
+    """Fresh images without end: any index may be asked for, and `images` is only how many make an epoch."""
+
+    def _prepare(self) -> None:
+        pass
+
+    def _read(self, index: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        image, number, answer = (torch.from_numpy(part) for part in self.generator.samples(index))
+        return image, number, answer
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray:
+        """The next indices; each seed has four thousand million of its own."""
+        return (seed << 32) + epoch * self.images + np.arange(self.images)
+
+
+def _chunks(images: int) -> list[np.ndarray]:
+    return np.split(np.arange(images), range(CHUNK, images, CHUNK))
+
+
+def make_sort_of_clevr(
+    version: str,
+    split: str,
+    *,
+    images: int | None = None,
+    seed: int = 0,
+    questions: Questions = "sampled",
+    objects: int = 6,
+) -> SortOfClevr:
+    """Make a split of a version of Sort-of-CLEVR, as docs/sort-of-clevr.md specifies it.
+
+    >>> batch = make_sort_of_clevr("sort-of-clevr-v1", "val", images=5)[[0, 4]]
+    >>> batch.image.shape, batch.question.shape, batch.answer.shape
+    (torch.Size([2, 3, 75, 75]), torch.Size([2, 20, 11]), torch.Size([2, 20]))
+    """
+    if version not in VERSIONS:
+        raise did_you_mean("version of Sort-of-CLEVR", version, VERSIONS)
+    if split not in SPLITS:
+        raise did_you_mean("split", split, SPLITS)
+    if questions not in ("sampled", "all"):
+        raise did_you_mean("choice of questions", questions, ("sampled", "all"))
+    if not 2 <= objects <= 6 or (version == LEGACY and objects != 6):
+        accepted = "6" if version == LEGACY else "2 to 6"
+        raise BcnError(f"objects={objects}: a scene of {version} has {accepted} objects")
+    images = SIZES[version][SPLITS.index(split)] if images is None else images
+    if images < 1:
+        raise BcnError(f"images={images}: a data set has at least one image")
+    if not 0 <= seed < 2**64:
+        raise BcnError(f"seed={seed}: a seed is a number from 0 to 2**64 - 1")
+    generator = Generator(version, split, seed=seed, objects=objects, questions=questions)
+    if version == STREAM:
+        if split == "train":
+            return SortOfClevrStream(version, split, images, generator)
+        version = V1
+    return SortOfClevr(version, split, images, generator)
