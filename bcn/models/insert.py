@@ -1,0 +1,100 @@
+"""A BCN in any network: `insert_broadcast(model, after="layer3")`.
+
+B images, C channels, H x W positions.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from bcn.errors import BcnError, did_you_mean
+from bcn.layers.broadcast import BroadcastConv
+from bcn.models.encoders import Broadcasting
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def insert_broadcast(
+    model: Network,
+    after: str,
+    *,
+    sizes: Sequence[int] = (128, 128, 256),
+    reduce_to: int | None = None,
+    planes: str = "xyr",
+    origin: str = "centre",
+    image: Tensor | None = None,
+) -> Network:
+    """Let every position after the named submodule see what a BCN broadcasts; the model is changed and given back.
+
+    A 1x1 convolution then brings [F, BCN(F)] to `reduce_to` channels, by default to as many as there were, which is
+    what the next layer expects. Existing weights keep their values and names; the new are under `<after>.broadcast`.
+    The channels are found by running the model as far as the submodule, on `image` or on an empty 224x224 one.
+
+    >>> cnn = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 10, 3))
+    >>> insert_broadcast(cnn, after="1", sizes=(64, 64))(torch.zeros(2, 3, 20, 30)).shape
+    torch.Size([2, 10, 16, 26])
+    """
+    modules = {name: module for name, module in model.named_modules() if name}
+    if after not in modules:
+        raise did_you_mean("submodule", after, modules)
+    place = modules[after]
+    if hasattr(place, "broadcast"):
+        raise BcnError(f"{after!r} already has something called broadcast: insert after another submodule")
+    found = _run_until(place, model, image)
+    channels = found.shape[1]
+    broadcast = BroadcastConv(channels, sizes, planes=planes, origin=origin)
+    inserted = Broadcasting(channels, broadcast, reduce_to=reduce_to).to(found)
+    place.add_module("broadcast", inserted.train(model.training))
+    if not isinstance(place, nn.Sequential):  # which runs what is added to it by itself
+        place.register_forward_hook(_broadcast)
+    return model
+
+
+def _broadcast(module: nn.Module, _: Any, output: Tensor) -> Tensor:
+    """A plain function that finds the BCN in the module, so that a deep copy runs its own and not the original's."""
+    assert isinstance(module.broadcast, Broadcasting)
+    broadcast: Tensor = module.broadcast(output)
+    return broadcast
+
+
+class _Reached(Exception):
+    """Ends the run of a model at the submodule."""
+
+
+def _run_until(place: nn.Module, model: nn.Module, image: Tensor | None) -> Tensor:
+    """What the submodule gives; the rest of the model does not run, and nothing in it changes."""
+    given: list[Any] = []
+
+    def stop(_: nn.Module, __: Any, output: Any) -> None:
+        given.append(output)
+        raise _Reached
+
+    modes = {module: module.training for module in model.modules()}
+    handle = place.register_forward_hook(stop)
+    try:
+        with torch.no_grad():
+            model.eval()(_empty(model) if image is None else image)
+    except _Reached:
+        pass
+    except Exception as error:
+        raise BcnError(
+            f"the model cannot be run to find its channels ({error}): give `image`, an input of it"
+        ) from error
+    finally:
+        handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    if not given:
+        raise BcnError("the submodule is never called when the model runs: insert after one that is")
+    if not isinstance(given[0], Tensor) or given[0].dim() != 4:
+        raise BcnError("the submodule does not give one map (B, C, H, W): insert after one that does")
+    return given[0]
+
+
+def _empty(model: nn.Module) -> Tensor:
+    first = next((module for module in model.modules() if isinstance(module, nn.Conv2d)), None)
+    if first is None:
+        raise BcnError("it has no convolution")
+    return first.weight.new_zeros(1, first.in_channels, 224, 224)

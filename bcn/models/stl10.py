@@ -1,0 +1,48 @@
+"""STL-10 (section 5.2, table 2): four blocks of 64 with stride 2, and ResNet-18.
+
+All models take images (B, 3, H, W) of any size and give logits (B, 10).
+"""
+
+import torch
+from torch import nn
+
+from bcn.layers.broadcast import BroadcastConv, SkipConv
+from bcn.models.encoders import Broadcasting, Classifier, Skipping, blocks
+from bcn.models.insert import insert_broadcast
+from bcn.models.registry import register
+from bcn.models.resnet import ResNet18
+
+
+def _with(middle: nn.Module, classes: int) -> Classifier:
+    """Something between the third and the fourth block."""
+    return Classifier(blocks(3, (64, 64, 64)), middle, blocks(64, (64,)), nn.Linear(64, classes))
+
+
+@register("stl10/baseline")
+def baseline(classes: int = 10) -> Classifier:
+    return _with(nn.Identity(), classes)
+
+
+@register("stl10/skip")
+def skip(sizes: tuple[int, ...] = (128, 128, 256), classes: int = 10) -> Classifier:
+    return _with(Skipping(64, SkipConv(64, sizes)), classes)
+
+
+@register("stl10/bcn")
+def bcn(
+    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", classes: int = 10
+) -> Classifier:
+    return _with(Broadcasting(64, BroadcastConv(64, sizes, planes=planes, origin=origin)), classes)
+
+
+@register("stl10/resnet18")
+def resnet18(classes: int = 10) -> ResNet18:
+    return ResNet18(classes)
+
+
+@register("stl10/resnet18-bcn")
+def resnet18_bcn(
+    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", classes: int = 10
+) -> ResNet18:
+    image = torch.zeros(1, 3, 32, 32)
+    return insert_broadcast(ResNet18(classes), "layer3", sizes=sizes, planes=planes, origin=origin, image=image)
