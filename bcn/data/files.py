@@ -57,10 +57,22 @@ def write_json(path: Path, value: Any) -> None:
         temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
+def read_json(path: Path, remedy: str) -> Any:
+    """What `write_json` wrote; `remedy` says in the error what to do about a file that is not there or not whole."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise BcnError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from error
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path` against other processes while the block runs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "w")  # noqa: SIM115
+    except OSError as error:
+        raise BcnError(f"cannot write {path}: {error.strerror}; choose a directory that can be written") from error
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,0 +1,100 @@
+"""Verified downloads: to a `.part` file that a broken download continues, checked, then renamed into place."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import IO
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+from bcn.data.files import checksum, locked
+from bcn.errors import BcnError
+
+TIMEOUT = 30
+CHUNK = 1 << 18
+
+
+def download(urls: Sequence[str], path: Path, *, md5: str | None) -> Path:
+    """Download `path` from the first of the mirrors `urls` that gives a file with the checksum `md5`.
+
+    Nothing happens where `path` exists. What a broken connection left is continued, by the next mirror or call; a file
+    with another checksum is thrown away. None as checksum is for files whose publisher gives none.
+    """
+    with locked(path.with_name(path.name + ".lock")):
+        if path.exists():
+            return path
+        part = path.with_name(path.name + ".part")
+        reasons = []
+        for url in urls:
+            try:
+                if _complete(url, part, md5):
+                    part.replace(path)
+                    return path
+                reasons.append(f"{url}: gives a file with another checksum than the published md5 {md5}")
+            except (OSError, HTTPException) as error:
+                reasons.append(f"{url}: {_words(error)}")
+        raise BcnError(f"cannot download {path.name} ({'; '.join(reasons)}): try again later, or put it at {path}")
+
+
+def _complete(url: str, part: Path, md5: str | None) -> bool:
+    """Whether `part` could be made the file with the checksum `md5`; if not, it is gone."""
+    resumed = part.exists()
+    _continue(url, part)
+    if md5 is None or checksum(part, "md5") == md5:
+        return True
+    part.unlink()
+    return resumed and _complete(url, part, md5)  # what was there may have been the beginning of another file
+
+
+def _continue(url: str, part: Path) -> None:
+    """Append to `part` what is missing of it."""
+    have = part.stat().st_size if part.exists() else 0
+    try:
+        response = _open(url, have)
+    except HTTPError as error:
+        if error.code != 416:
+            raise
+        part.unlink()  # more than the whole file, or exactly it: only the checksum of a fresh copy can tell
+        have, response = 0, _open(url, 0)
+    with response:
+        if response.status != 206:  # the mirror cannot continue: begin again
+            have = 0
+        rest = response.headers.get("Content-Length")
+        total = have + int(rest) if rest else None
+        with open(part, "ab" if have else "wb") as file:
+            for chunk in _progress(response, part.stem, have, total):
+                file.write(chunk)
+            _flush(file)
+    if total is not None and part.stat().st_size < total:
+        raise ConnectionError(f"the connection broke after {part.stat().st_size:,} of {total:,} bytes")
+
+
+def _open(url: str, have: int) -> HTTPResponse:
+    request = Request(url, headers={"User-Agent": "bcn", **({"Range": f"bytes={have}-"} if have else {})})
+    response: HTTPResponse = urlopen(request, timeout=TIMEOUT)
+    return response
+
+
+def _progress(response: HTTPResponse, name: str, have: int, total: int | None) -> Iterable[bytes]:
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(name, completed=have, total=total)
+        while chunk := response.read(CHUNK):
+            progress.advance(task, len(chunk))
+            yield chunk
+
+
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _words(error: Exception) -> str:
+    reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    return str(reason) or type(reason).__name__

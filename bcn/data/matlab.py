@@ -1,0 +1,80 @@
+"""The part of MATLAB's level 5 file format (.mat) that holds numbers, text, cells and structures."""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+MATRIX, COMPRESSED = 14, 15
+NUMBERS = {
+    1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8", 16: "u1", 17: "u2",
+}  # fmt: skip
+CELL, STRUCTURE, TEXT, FIRST_NUMERIC, LAST_NUMERIC = 1, 2, 4, 6, 15
+
+
+def parse_matlab(content: bytes) -> dict[str, Any]:
+    """The variables of a file by name: arrays in MATLAB's shape, cells as lists, structures as dictionaries.
+
+    A structure of one element is that element, otherwise a list; of what is not supported the value is None. ValueError
+    says what is wrong with a file that cannot be read.
+    """
+    if content[:8] == b"\x89HDF\r\n\x1a\n" or content[:10] == b"MATLAB 7.3":
+        raise ValueError("it is in MATLAB's format 7.3, which is HDF5")
+    if len(content) < 128 or content[126:128] not in (b"IM", b"MI"):
+        raise ValueError("it has no header of a MATLAB file of level 5")
+    order = "<" if content[126:128] == b"IM" else ">"
+    try:
+        return dict(
+            _matrix(body, order) for kind, body in _elements(memoryview(content)[128:], order) if kind == MATRIX
+        )
+    except (struct.error, zlib.error, IndexError, StopIteration, TypeError) as error:
+        raise ValueError(f"it is damaged or ends too early ({error or 'no more data'})") from error
+
+
+def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
+    """The type and content of one data element after the other."""
+    start = 0
+    while start < len(data):
+        kind, size = struct.unpack_from(order + "II", data, start)
+        if kind >> 16:  # a small element: type and size share the first word
+            kind, size = kind & 0xFFFF, kind >> 16
+            body, step = data[start + 4 : start + 4 + size], 8
+        else:
+            body, step = data[start + 8 : start + 8 + size], 8 + size
+        if len(body) != size:
+            raise IndexError(f"{size:,} bytes announced, {len(body):,} there")
+        if kind == COMPRESSED:
+            yield from _elements(memoryview(zlib.decompress(body)), order)
+        else:
+            step += -step % 8
+            yield kind, body
+        start += step
+
+
+def _matrix(data: memoryview, order: str) -> tuple[str, Any]:
+    """The name and the value of one variable, field or cell."""
+    elements = _elements(data, order)
+    flags = struct.unpack_from(order + "I", next(elements)[1])[0] & 0xFF if len(data) else None
+    if flags is None:
+        return "", None
+    shape = _numbers(next(elements), order)
+    name = bytes(next(elements)[1]).decode()
+    count = int(np.prod(shape))
+    if flags == CELL:
+        return name, [_matrix(next(elements)[1], order)[1] for _ in range(count)]
+    if flags == STRUCTURE:
+        width = int(_numbers(next(elements), order)[0])
+        text = bytes(next(elements)[1])
+        names = [text[at : at + width].split(b"\0")[0].decode() for at in range(0, len(text), width)]
+        values = [{field: _matrix(next(elements)[1], order)[1] for field in names} for _ in range(count)]
+        return name, values[0] if count == 1 else values
+    if flags == TEXT or FIRST_NUMERIC <= flags <= LAST_NUMERIC:
+        return name, _numbers(next(elements), order).reshape(shape, order="F") if count else np.zeros(shape)
+    return name, None
+
+
+def _numbers(element: tuple[int, memoryview], order: str) -> np.ndarray:
+    kind, body = element
+    return np.frombuffer(body, order + NUMBERS[kind])

@@ -1,0 +1,141 @@
+"""STL-10's official binary files: planes column by column, labels 1 to 10, md5 checked whenever they are opened.
+
+N images, B in a batch, C = 3 channels, H x W = 96 x 96 pixels.
+"""
+
+import shutil
+import tarfile
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from bcn.data.arrays import ArrayDataset, split_range
+from bcn.data.batch import Preprocessing
+from bcn.data.download import download
+from bcn.data.files import cache_root, checksum, data_root, locked
+from bcn.errors import BcnError
+
+URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
+ARCHIVE_MD5 = "91f7769df0f17e558f3565bffb0c7dfb"
+MD5 = {
+    "train_X.bin": "918c2871b30a85fa023e0c44e0bee87f",
+    "train_y.bin": "5a34089d4802c674881badbb80307741",
+    "test_X.bin": "7f263ba9f9e0b06b93213547f721ac82",
+    "test_y.bin": "36f9794fa4beb8a2c72628de14fa638e",
+}
+FOLDS = "fold_indices.txt"
+CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+SPLITS = {
+    "train": ("train", 0, 4_500),
+    "val": ("train", 4_500, 5_000),
+    "train+val": ("train", 0, 5_000),
+    "test": ("test", 0, 8_000),
+    **{f"fold{number}": ("train", 0, 1_000) for number in range(10)},
+}
+PREPROCESSING = Preprocessing(mean=(0.4914, 0.4822, 0.4465), std=(0.2023, 0.1994, 0.2010))
+"""appendix A; what the paper calls the variance are the standard deviations that go with these means"""
+PADDING = 4
+
+
+@dataclass(eq=False)
+class Stl10(ArrayDataset):
+    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
+        """Pad by 4 black pixels and crop 96x96 at random (appendix A), each image elsewhere."""
+        batch, _, height, width = image_BCHW.shape
+        bordered = pad(image_BCHW, [PADDING] * 4)
+        shape = (2, batch)
+        top, left = torch.randint(2 * PADDING + 1, shape, generator=generator, device=generator.device).to(
+            bordered.device
+        )
+        crops_BCYXHW = bordered.unfold(2, height, 1).unfold(3, width, 1)
+        return crops_BCYXHW[torch.arange(batch, device=bordered.device), :, top, left]
+
+
+def open_stl10(split: str, *, data: str | Path | None = None, images: int | None = None) -> Stl10:
+    """The labelled images; `val` is the last 500 of train's 5,000, `fold0` to `fold9` the official folds of 1,000."""
+    part, start, stop = split_range("stl10", split, SPLITS, images)
+    directory = find_stl10(data)
+    pixels = np.memmap(_verified(directory / f"{part}_X.bin"), np.uint8, mode="r").reshape(-1, 3, 96, 96)
+    labels = np.fromfile(_verified(directory / f"{part}_y.bin"), np.uint8)
+    image_NCHW, answer = pixels.transpose(0, 1, 3, 2), labels - 1
+    if split.startswith("fold"):
+        fold = _fold(directory / FOLDS, int(split.removeprefix("fold")))
+        image_NCHW, answer = image_NCHW[fold], answer[fold]
+    return Stl10("stl10", split, image_NCHW[start:stop], answer[start:stop], CLASSES, preprocessing=PREPROCESSING)
+
+
+def find_stl10(data: str | Path | None = None) -> Path:
+    """The directory `stl10_binary`; the official archive beside where it should be is unpacked into the cache first."""
+    roots = (data_root(data), cache_root())
+    for root in roots:
+        if (root / "stl10_binary").is_dir():
+            return root / "stl10_binary"
+    for root in roots:
+        if (root / "stl10_binary.tar.gz").exists():
+            return _unpack(root / "stl10_binary.tar.gz")
+    raise BcnError(
+        f"STL-10 is not in {roots[0]}: run `bcn data fetch stl10` (2.6 GB), or put the official archive there"
+    )
+
+
+def fetch_stl10(*, data: str | Path | None = None) -> Path:
+    """The directory of STL-10's files, downloaded into `data` or the cache where there is none."""
+    try:
+        return find_stl10(data)
+    except BcnError:
+        home = data_root(data) if data else cache_root()
+        return _unpack(download([URL], home / "stl10_binary.tar.gz", md5=ARCHIVE_MD5))
+
+
+def _unpack(archive: Path) -> Path:
+    """Take the labelled images, labels and folds out of the archive into the cache, and check them there."""
+    directory = cache_root() / "stl10_binary"
+    with locked(directory.with_name("stl10_binary.lock")):
+        if directory.exists():
+            return directory
+        temporary = Path(tempfile.mkdtemp(prefix=".stl10_binary.", dir=directory.parent))
+        try:
+            wanted = {*MD5, FOLDS}
+            with tarfile.open(archive, "r|gz") as tar:
+                for member in tar:
+                    name = Path(member.name).name
+                    source = tar.extractfile(member) if name in wanted else None
+                    if source is not None:
+                        with open(temporary / name, "wb") as target:
+                            shutil.copyfileobj(source, target)
+            for name in MD5:
+                _verified(temporary / name, shown=f"{name} in {archive}")
+            temporary.chmod(0o755)
+            temporary.rename(directory)
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+            raise BcnError(f"cannot unpack {archive}: {error}; put the official archive there again") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return directory
+
+
+def _verified(path: Path, shown: str | None = None) -> Path:
+    remedy = "put the official file there again, or remove its directory and run `bcn data fetch stl10`"
+    try:
+        digest = checksum(path, "md5")
+    except OSError as error:
+        raise BcnError(f"cannot read {shown or path}: {error.strerror}; {remedy}") from error
+    if digest == MD5[path.name]:
+        return path
+    swapped = [name for name, md5 in MD5.items() if md5 == digest]
+    what = f"holds what belongs into {swapped[0]}" if swapped else f"({path.stat().st_size:,} bytes) has md5 {digest}"
+    raise BcnError(f"{shown or path} {what}, STL-10's {path.name} has md5 {MD5[path.name]}: {remedy}")
+
+
+def _fold(path: Path, number: int) -> np.ndarray:
+    try:
+        fold = np.array(path.read_text().splitlines()[number].split(), dtype=np.intp)
+    except (OSError, IndexError, ValueError) as error:
+        raise BcnError(f"cannot read fold {number} of {path}: {error}; put the official {FOLDS} there") from error
+    return fold

@@ -1,0 +1,28 @@
+"""Where the tests find the real data, where they cache, and how many threads they use."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+BESIDE = Path(__file__).parents[2] / "shared" / "data"
+if "BCN_DATA" not in os.environ and BESIDE.is_dir():
+    os.environ["BCN_DATA"] = str(BESIDE)
+if "BCN_CACHE" not in os.environ:
+    _cache = tempfile.TemporaryDirectory(prefix="bcn-tests-")  # removed when the session ends
+    os.environ["BCN_CACHE"] = _cache.name
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if (Path(os.environ.get("BCN_DATA", "")) / "mnist").is_dir():
+        return
+    skip = pytest.mark.skip(reason="needs the real data: set BCN_DATA to a directory with mnist/ and stl10/")
+    for item in items:
+        if item.get_closest_marker("data"):
+            item.add_marker(skip)
