@@ -2,8 +2,9 @@
 
 sum_n relu(... relu(W_2 relu(base_n + shift_u) + b_2) ...): `base` is what the objects give to g's first layer, `shift`
 what a question gives. Computed in chunks that stay in the cache, through buffers that are reused. With one further
-layer, as in multiRN, the backward pass keeps one bit (here one byte) for each activation of that layer and recomputes
-the first, which is cheap; with more, as in RN, it recomputes everything, and nothing is kept.
+layer, as in multiRN, the backward pass keeps one bit for each activation of that layer and recomputes the first, which
+is cheap; with more, as in RN, it recomputes everything, and nothing is kept. `bcn.layers.kernel` does it in C; what
+that cannot do (other floats, other CPUs, odd widths) is done here in torch, with one byte instead of one bit.
 
 U questions, about B images of n objects each; K channels of g's first layer, G of its last.
 """
@@ -15,6 +16,8 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from bcn.layers import kernel
 
 CHUNK = 512
 """Rows of a chunk: two buffers of 512 x 256 floats are 1 MB, the second-level cache of a core."""
@@ -76,7 +79,7 @@ class _Work:
             ((c.questions.stop - c.questions.start) * (c.objects.stop - c.objects.start) for c in self.chunks),
             default=0,
         )
-        self.widths = [base_BnK.shape[2], *(len(weight) for weight in weights)]
+        self.widths = _widths(base_BnK, weights)
         self.hidden = [base_BnK.new_empty(rows, width) for width in self.widths]
 
     def shape(self, chunk: _Chunk) -> tuple[int, int]:
@@ -108,15 +111,17 @@ class _Work:
 def _pooled_sum(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
-    """The sums, and which of the last layer's activations are positive (U, n, G), empty unless kept."""
+    """The sums, and which of the last layer's activations are positive, empty unless kept."""
+    positive = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.uint8)
+    if kernel.fits(base.dtype, _widths(base, weights)):
+        return kernel.forward(base, shift, owner, weights, biases, positive if keep else None), positive
     work = _Work(base, shift, owner, weights, biases)
     total = base.new_zeros(len(shift), work.widths[-1])
-    positive = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.bool)
     for chunk in work.chunks:
         last = work.through(chunk, len(weights))[-1].view(*work.shape(chunk), -1)
         total[chunk.questions] += last.sum(dim=1)
         if keep:
-            positive[chunk.questions, chunk.objects].copy_(last)
+            positive[chunk.questions, chunk.objects].view(torch.bool).copy_(last)
     return total, positive
 
 
@@ -124,12 +129,19 @@ def _pooled_sum(
 def _(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
-    kept = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.bool)
+    kept = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.uint8)
     return base.new_empty(shift.shape[0], weights[-1].shape[0]), kept
 
 
+def _widths(base: Tensor, weights: list[Tensor]) -> list[int]:
+    return [base.shape[2], *(weight.shape[0] for weight in weights)]
+
+
 def _kept(base: Tensor, shift: Tensor, weights: list[Tensor], keep: bool) -> tuple[int, int, int]:
-    return (shift.shape[0], base.shape[1], weights[-1].shape[0]) if keep else (0, 0, 0)
+    """The shape of what is kept: bits in C, bytes in torch."""
+    widths = _widths(base, weights)
+    bytes_ = widths[-1] // 8 if kernel.fits(base.dtype, widths) else widths[-1]
+    return (shift.shape[0], base.shape[1], bytes_) if keep else (0, 0, 0)
 
 
 @torch.library.custom_op("bcn::pooled_sum_backward", mutates_args=())
@@ -143,8 +155,10 @@ def _pooled_sum_backward(
     positive: Tensor,
 ) -> list[Tensor]:
     """The gradients of base, shift, the weights and the biases, in this order."""
-    work = _Work(base, shift, owner, weights, biases)
     kept = positive.numel() > 0
+    if kernel.fits(base.dtype, _widths(base, weights)):
+        return kernel.backward(grad, base, shift, owner, weights, biases, positive if kept else None)
+    work = _Work(base, shift, owner, weights, biases)
     grad = grad.contiguous()
     grads = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (base, shift, *weights, *biases)]
     grad_base, grad_shift = grads[:2]
@@ -156,9 +170,7 @@ def _pooled_sum_backward(
         flowing = [buffer[: u * n] for buffer in buffers]
         last = flowing[-1].view(u, n, -1)
         # 1 where the last layer's activation is positive, 0 elsewhere, times the gradient of the question's sum.
-        last.copy_(
-            positive[chunk.questions, chunk.objects].view(torch.uint8) if kept else hidden[-1].view_as(last).sign_()
-        )
+        last.copy_(positive[chunk.questions, chunk.objects] if kept else hidden[-1].view_as(last).sign_())
         last.mul_(grad[chunk.questions, None])
         for layer in reversed(range(len(weights))):
             grad_weights[layer].addmm_(flowing[layer + 1].t(), hidden[layer])

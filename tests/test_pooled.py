@@ -1,0 +1,124 @@
+"""The hot loop: exact in C and in torch, on any number of threads, with memory that does not grow."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor
+
+from bcn.layers import kernel
+from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.pooled import pooled_sum
+from bcn.layers.relation import MultiRelation, PairRelation
+
+VECTORS = [width for width in (16, 8) if width <= kernel.vector_width()]
+
+
+def by_hand(base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
+    totals = []
+    for u in range(len(shift)):
+        hidden = (base[owner[u]] + shift[u]).relu()
+        for weight, bias in zip(weights, biases, strict=True):
+            hidden = (hidden @ weight.t() + bias).relu()
+        totals.append(hidden.sum(0))
+    return torch.stack(totals)
+
+
+def problem(images: int, objects: int, owner: list[int], widths: list[int]) -> list[Tensor]:
+    torch.manual_seed(len(owner) + objects)
+    base, shift = torch.randn(images, objects, widths[0]), torch.randn(len(owner), widths[0])
+    weights = [torch.randn(out, into) / into**0.5 for into, out in pairwise(widths)]
+    return [base, shift, torch.tensor(owner), *weights, *(torch.randn(out) / 2 for out in widths[1:])]
+
+
+def outputs(function, tensors: list[Tensor]) -> list[Tensor]:
+    base, shift, owner, *rest = (x.clone().requires_grad_(x.is_floating_point()) for x in tensors)
+    weights, biases = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    total = function(base, shift, owner, weights, biases)
+    grads = torch.autograd.grad(
+        (total * torch.linspace(0, 1, total.numel()).view_as(total)).sum(), [base, shift, *rest]
+    )
+    return [total, *grads]
+
+
+PROBLEMS = {
+    "even": (2, 100, [0] * 20 + [1] * 20, [64, 96]),
+    "ragged": (4, 25, [0] * 3 + [1] + [3] * 30, [32, 64]),
+    "small": (5, 3, [0, 1, 2, 3, 4], [32, 32]),
+    "one row": (1, 1, [0], [32, 32]),
+    "wide": (1, 1000, [0, 0], [256, 32]),
+    "deep": (3, 37, [0] * 5 + [2] * 4, [64, 32, 96, 64]),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("width", [*VECTORS, 0], ids=lambda width: f"vector{width}" if width else "torch")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_exact(name, width, threads, monkeypatch):
+    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        tensors = problem(*PROBLEMS[name])
+        found = outputs(pooled_sum, tensors)
+    finally:
+        torch.set_num_threads(before)
+    exact = outputs(by_hand, [x.double() if x.is_floating_point() else x for x in tensors])
+    for mine, theirs in zip(found, exact, strict=True):
+        assert mine.dtype == torch.float32
+        assert ((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1)).item() <= 1e-5
+
+
+@pytest.mark.parametrize("width", [*VECTORS, 0])
+def test_what_is_not_a_number_is_not_hidden(width, monkeypatch):
+    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    base, shift, owner, weight, bias = problem(2, 4, [0, 0, 1], [32, 32])
+    base[0, 1, 5] = torch.nan
+    total = pooled_sum(base, shift, owner, [weight], [bias])
+    assert total[:2].isnan().all()
+    assert total[2].isfinite().all()
+
+
+def kept_bytes(relation: torch.nn.Module, questions: int, size: int) -> int:
+    """What the forward pass keeps for the backward pass, without the inputs and the parameters themselves."""
+    image, question = torch.rand(2, 4, size, size), torch.rand(2, questions, 6)
+    known = {x.untyped_storage().data_ptr() for x in (image, question, *relation.parameters())}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in known:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        relation(image, question)
+    return sum(kept.values())
+
+
+def test_multi_relation_keeps_a_bit_for_each_activation():
+    relation = MultiRelation(4, 6, (64, 64), broadcast=BroadcastConv(4, (8,)))
+    growth = kept_bytes(relation, 20, 10) - kept_bytes(relation, 10, 10)
+    activations = 2 * 10 * 100 * 64
+    per_question = 2 * 10 * (64 + 64 + 8) * 4  # shifts, sums and indices, which no object multiplies
+    one = activations // 8 if kernel.vector_width() else activations
+    assert growth <= one + per_question
+
+
+def test_pair_relation_keeps_nothing_for_pairs():
+    relation = PairRelation(4, 6, (64, 64, 64))
+    few, many = (kept_bytes(relation, 3, size) for size in (4, 8))
+    # Four times the objects are sixteen times the pairs; what is kept for each object grows by four.
+    assert many <= 4.5 * few
+
+
+def test_questions_asked_twice_are_computed_once():
+    relation = MultiRelation(4, 6, (64, 64), broadcast=BroadcastConv(4, (8,)))
+    image, question = torch.rand(2, 4, 5, 5), torch.rand(2, 3, 6)
+    asked = question[:, [0, 1, 2, 1, 0, 0, 2]]
+    expected = relation(image, question)[:, [0, 1, 2, 1, 0, 0, 2]]
+    with torch.profiler.profile(record_shapes=True) as profile:
+        found = relation(image, asked)
+    assert torch.equal(found, expected)
+    sizes = [event.input_shapes[1] for event in profile.events() if event.name == "bcn::pooled_sum"]
+    assert sizes == [[6, 64]]
