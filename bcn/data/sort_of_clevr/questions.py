@@ -37,7 +37,7 @@ def answer_all(scenes: Scenes, *, own_distance: int | None = None) -> np.ndarray
     `own_distance` is the legacy fault: an object's squared distance to itself, so that it may be its own closest.
     """
     x_KN, y_KN, shape_KN, present_KN = (np.ascontiguousarray(part.T) for part in scenes)
-    square_KKN = squared_distances(x_KN, y_KN)
+    square_KKN = squared_distances(x_KN, y_KN).astype(np.int32)
     # the shape and the place ride in the low bits: the least or greatest of all is found at once, the first where equal
     colour_K1 = np.arange(6, dtype=np.int32)[:, None]
     rising_KKN = square_KKN << 4 | colour_K1 << 1 | shape_KN

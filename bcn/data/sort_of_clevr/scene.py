@@ -26,6 +26,12 @@ CENTRE_WORD = 64
 """the first word of the attempts, of which there may be any number"""
 
 
+NONE = np.int16(1 << 14)
+"""more than any squared distance, in a bit of its own"""
+_OWN_KK1 = NONE * np.eye(6, dtype=np.int16)[:, :, None]
+_NOWHERE_K11 = -1000 * np.arange(1, 7, dtype=np.int16)[:, None, None]
+
+
 class Scenes(NamedTuple):
     """Integer arrays of (N, 6), one column per colour; where no object is present the other three mean nothing."""
 
@@ -47,14 +53,16 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
     chosen = smallest(words(sample_N[:, None], PRESENT_WORD + np.arange(6)), objects)
     np.put_along_axis(present_NK, chosen, True, axis=1)
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
-    waiting, first, attempts = np.arange(len(sample_N)), 0, 8
+    waiting, first = np.arange(len(sample_N)), 0
     while len(waiting):
+        attempts = min(max(8, 4096 // len(waiting)), 64)
         x_KNT, y_KNT = _attempts(sample_N[waiting, None], first + np.arange(attempts))
-        shape_KN, present_KN = shape_NK[waiting].T, present_NK[waiting].T
-        row, attempt = np.nonzero(~_overlap(x_KNT, y_KNT, present_KN[:, :, None]))
-        x_KM, y_KM = x_KNT[:, row, attempt], y_KNT[:, row, attempt]
-        clear = np.flatnonzero(~_ambiguous(x_KM, y_KM, shape_KN[:, row], present_KN[:, row]))
-        row, first_clear = np.unique(row[clear], return_index=True)
+        apart = np.flatnonzero(~_overlap(x_KNT, y_KNT, present_NK[waiting, None].transpose(2, 0, 1)))
+        x_KM, y_KM = (of_KNT.reshape(6, -1).take(apart, axis=1) for of_KNT in (x_KNT, y_KNT))
+        row_M = apart // attempts
+        shape_KM, present_KM = (of_NK.T.take(waiting[row_M], axis=1) for of_NK in (shape_NK, present_NK))
+        clear = np.flatnonzero(~_ambiguous(x_KM, y_KM, shape_KM, present_KM))
+        row, first_clear = np.unique(row_M[clear], return_index=True)
         found = clear[first_clear]
         x_NK[waiting[row]], y_NK[waiting[row]] = x_KM[:, found].T, y_KM[:, found].T
         waiting = np.delete(waiting, row)
@@ -66,15 +74,23 @@ def scenes_legacy(sample_N: np.ndarray) -> Scenes:
     """Colour after colour is placed anywhere inside the image whose centre is at least 10 pixels from all before it."""
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
     for colour in range(6):
-        waiting, attempt = np.arange(len(sample_N)), 0
+        waiting, first, attempts = np.arange(len(sample_N)), 0, 4
         while len(waiting):
-            word_N = words(sample_N[waiting], CENTRE_WORD + 8 * attempt + colour)
-            for of_NK, high_N in ((x_NK, word_N), (y_NK, word_N << np.uint64(32))):
-                of_NK[waiting, colour] = RADIUS + below(SIDE - 2 * RADIUS, high_N)
-            dx_NK, dy_NK = (of_NK[waiting, :colour] - of_NK[waiting, colour, None] for of_NK in (x_NK, y_NK))
-            square_NK = dx_NK**2 + dy_NK**2
-            waiting = waiting[(square_NK < (2 * RADIUS) ** 2).any(axis=1)]
-            attempt += 1
+            number_T = CENTRE_WORD + 8 * (first + np.arange(attempts)) + colour
+            word_NT = words(sample_N[waiting, None], number_T)
+            x_NT, y_NT = (
+                (RADIUS + below(SIDE - 2 * RADIUS, high_NT)).astype(np.int16)
+                for high_NT in (word_NT, word_NT << np.uint64(32))
+            )
+            free_NT = np.ones(word_NT.shape, dtype=bool)
+            for earlier in range(colour):
+                dx_NT, dy_NT = x_NT - x_NK[waiting, earlier, None], y_NT - y_NK[waiting, earlier, None]
+                free_NT &= dx_NT**2 + dy_NT**2 >= (2 * RADIUS) ** 2
+            row = np.flatnonzero(free_NT.any(axis=1))
+            attempt = free_NT[row].argmax(axis=1)
+            x_NK[waiting[row], colour], y_NK[waiting[row], colour] = x_NT[row, attempt], y_NT[row, attempt]
+            waiting = np.delete(waiting, row)
+            first += attempts
     return Scenes(x_NK, y_NK, _shapes(sample_N), np.ones_like(x_NK, dtype=bool))
 
 
@@ -92,20 +108,25 @@ def _attempts(sample_N1: np.ndarray, number_T: np.ndarray) -> tuple[np.ndarray, 
 
 def _overlap(x_KNT: np.ndarray, y_KNT: np.ndarray, present_KN1: np.ndarray) -> np.ndarray:
     """Whether any two bounding boxes share a pixel."""
-    overlap_NT = np.zeros(x_KNT.shape[1:], dtype=bool)
+    x_KNT = np.where(present_KN1, x_KNT, _NOWHERE_K11)
+    closest_NT = np.full(x_KNT.shape[1:], SIDE, dtype=np.int16)
     for a, b in combinations(range(6), 2):
-        near = (abs(x_KNT[a] - x_KNT[b]) <= 2 * RADIUS) & (abs(y_KNT[a] - y_KNT[b]) <= 2 * RADIUS)
-        overlap_NT |= near & present_KN1[a] & present_KN1[b]
+        apart_NT = np.maximum(abs(x_KNT[a] - x_KNT[b]), abs(y_KNT[a] - y_KNT[b]))
+        np.minimum(closest_NT, apart_NT, out=closest_NT)
+    overlap_NT: np.ndarray = closest_NT <= 2 * RADIUS
     return overlap_NT
 
 
 def _ambiguous(x_KN: np.ndarray, y_KN: np.ndarray, shape_KN: np.ndarray, present_KN: np.ndarray) -> np.ndarray:
     """Whether the nearest square and circle of any object, or the furthest, are less than a pixel apart in distance."""
     square_KKN = squared_distances(x_KN, y_KN)
-    other_KKN = present_KN & ~np.eye(6, dtype=bool)[:, :, None]
-    none = 4 * SIDE**2
-    nearest = [np.where(other_KKN & (shape_KN == shape), square_KKN, none).min(axis=1) for shape in (0, 1)]
-    furthest = [np.where(other_KKN & (shape_KN == shape), square_KKN, 0).max(axis=1) for shape in (0, 1)]
+    nearest, furthest = [], []
+    for shape in (0, 1):
+        # all bits where an object of this shape is, none elsewhere: masking is quicker than choosing
+        here_KN = -(present_KN & (shape_KN == shape)).astype(np.int16)
+        furthest.append((square_KKN & here_KN).max(axis=1).astype(np.int32))
+        elsewhere_KN = ~here_KN & NONE
+        nearest.append((square_KKN | _OWN_KK1 | elsewhere_KN).min(axis=1).astype(np.int32))
     ambiguous_KN = (_within_a_pixel(*nearest) | _within_a_pixel(*furthest)) & present_KN
     ambiguous_N: np.ndarray = ambiguous_KN.any(axis=0)
     return ambiguous_N
@@ -113,7 +134,6 @@ def _ambiguous(x_KN: np.ndarray, y_KN: np.ndarray, shape_KN: np.ndarray, present
 
 def squared_distances(x_KN: np.ndarray, y_KN: np.ndarray) -> np.ndarray:
     """(6, 6, N) from each object to each."""
-    x_KN, y_KN = x_KN.astype(np.int32), y_KN.astype(np.int32)
     square_KKN: np.ndarray = (x_KN[:, None] - x_KN) ** 2 + (y_KN[:, None] - y_KN) ** 2
     return square_KKN
 

@@ -4,7 +4,7 @@ B images, Q questions about each.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from bcn.data.sort_of_clevr.questions import (
     sample_distinct,
     sample_with_replacement,
 )
-from bcn.data.sort_of_clevr.scene import Scenes, scenes_legacy, scenes_v1
+from bcn.data.sort_of_clevr.scene import SIDE, Scenes, scenes_legacy, scenes_v1
 from bcn.errors import BcnError, did_you_mean
 
 V1, LEGACY, STREAM = "sort-of-clevr-v1", "sort-of-clevr-legacy", "sort-of-clevr-stream"
@@ -36,7 +36,7 @@ STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
 
 Questions = Literal["sampled", "all"]
 CHUNK = 500
-"""images that are made at a time: their pixels stay in the cache while they are drawn"""
+"""images drawn at a time: their pixels stay in the cache"""
 
 
 class Samples(NamedTuple):
@@ -71,7 +71,7 @@ class Generator:
         else:
             number_BQ = sample_distinct(sample_B, scenes.present)
         answer_B36 = answer_all(scenes, own_distance=LEGACY_OWN_DISTANCE if self.legacy else None)
-        return Samples(draw(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
+        return Samples(_draw_in_chunks(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
 
 
 class SortOfClevr:
@@ -87,8 +87,7 @@ class SortOfClevr:
         self._prepare()
 
     def _prepare(self) -> None:
-        parts = [self.generator.samples(index) for index in _chunks(self.images)]
-        self._samples = [torch.from_numpy(np.concatenate(part)) for part in zip(*parts, strict=True)]
+        self._samples = [torch.from_numpy(part) for part in self.generator.samples(np.arange(self.images))]
 
     def _read(self, index: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         image, number, answer = (part[torch.from_numpy(index)] for part in self._samples)
@@ -100,7 +99,8 @@ class SortOfClevr:
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         image_BCHW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
         number_BQ = number_BQ.long()
-        return Batch(image_BCHW, answer_BQ.long(), self.question_bits[number_BQ], number_BQ // 6)
+        question_BQD = self.question_bits.index_select(0, number_BQ.flatten()).view(*number_BQ.shape, -1)
+        return Batch(image_BCHW, answer_BQ.long(), question_BQD, number_BQ // 6)
 
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
         """The scenes of these samples as data: positions, shapes, which colours are present."""
@@ -115,8 +115,8 @@ class SortOfClevr:
     def checksum(self) -> str:
         """SHA-256 over sample after sample: the image, the numbers of its questions, its answers, in single bytes."""
         digest = hashlib.sha256()
-        for index in _chunks(self.images):
-            parts = [part.numpy().reshape(len(index), -1) for part in self._read(index)]
+        for chunk in _chunks(self.images):
+            parts = [part.numpy().reshape(len(part), -1) for part in self._read(np.arange(chunk.start, chunk.stop))]
             digest.update(np.concatenate(parts, axis=1).tobytes())
         return digest.hexdigest()
 
@@ -136,8 +136,15 @@ class SortOfClevrStream(SortOfClevr):
         return (seed << 32) + epoch * self.images + np.arange(self.images)
 
 
-def _chunks(images: int) -> list[np.ndarray]:
-    return np.split(np.arange(images), range(CHUNK, images, CHUNK))
+def _chunks(images: int) -> Iterator[slice]:
+    return (slice(first, min(first + CHUNK, images)) for first in range(0, images, CHUNK))
+
+
+def _draw_in_chunks(scenes: Scenes) -> np.ndarray:
+    image_B3HW = np.empty((len(scenes.x), 3, SIDE, SIDE), dtype=np.uint8)
+    for chunk in _chunks(len(scenes.x)):
+        draw(Scenes(*(part[chunk] for part in scenes)), out=image_B3HW[chunk])
+    return image_B3HW
 
 
 def make_sort_of_clevr(
