@@ -7,6 +7,7 @@ K channels of g's first layer, G of its last.
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,17 @@ from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.concat import Pointwise, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
 from bcn.layers.pooled import literal_sum, pooled_sum
+
+
+def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor]:
+    """What is asked twice about one image is computed once: the first of each, and which of those each one is."""
+    rows_as_bytes = (
+        map(bytes, question_UD.contiguous().view(torch.uint8).numpy()) if question_UD.numel() else repeat(b"")
+    )
+    seen: dict[tuple[int, bytes], int] = {}
+    which = [seen.setdefault(key, len(seen)) for key in zip(owner_U.tolist(), rows_as_bytes, strict=False)]
+    first = dict(zip(reversed(which), reversed(range(len(which))), strict=True))
+    return torch.tensor([first[index] for index in range(len(seen))]), torch.tensor(which)
 
 
 class _Relation(nn.Module):
@@ -52,10 +64,9 @@ class _Relation(nn.Module):
         question_UD = question_BQD.flatten(0, 1)
         if question_BQD.requires_grad or torch.compiler.is_compiling():
             total_UG = self._relate(map_BCHW, F.linear(question_UD, of_question), owner_U)
-        else:  # what is asked twice about one image is computed once
-            asked = torch.cat([owner_U[:, None], question_UD], dim=1)
-            asked, which = asked.unique(dim=0, return_inverse=True)
-            total_UG = self._relate(map_BCHW, F.linear(asked[:, 1:], of_question), asked[:, 0].long())[which]
+        else:
+            first, which = _distinct(owner_U, question_UD)
+            total_UG = self._relate(map_BCHW, F.linear(question_UD[first], of_question), owner_U[first])[which]
         return total_UG.view(images, questions, -1)
 
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
