@@ -34,19 +34,19 @@ AFFNIST_SPLITS = {
 def open_affnist(split: str, *, data: str | Path | None = None, images: int | None = None) -> ArrayDataset:
     """The published images; of a set in batches only as many files are read as `images` needs."""
     part, _, stop = split_range("affnist", split, AFFNIST_SPLITS, images)
-    pixels: list[np.ndarray] = []
-    labels: list[np.ndarray] = []
-    for shown, content in _contents(find_affnist(part, data)):
+    path = find_affnist(part, data)
+    pixels, labels, found = [], [], 0
+    for shown, content in _contents(path):
         image_NP, label_N = _parse(shown, content)
         pixels.append(image_NP)
         labels.append(label_N)
-        if images is not None and sum(map(len, labels)) >= images:
+        found += len(label_N)
+        if found >= stop:
             break
-    answer = np.concatenate(labels)[:stop]
-    if images is not None and len(answer) < images:
-        raise BcnError(f"{images} images were asked of affnist {split}, but its files hold {len(answer):,}")
-    image = np.concatenate(pixels)[:stop].reshape(-1, 1, SIDE, SIDE)
-    return ArrayDataset("affnist", split, image, answer, CLASSES)
+    if found < stop:
+        raise BcnError(f"{path} holds {found:,} images of the {stop:,} wanted: put all of the published files there")
+    image_NCHW = np.concatenate(pixels)[:stop].reshape(-1, 1, SIDE, SIDE)
+    return ArrayDataset("affnist", split, image_NCHW, np.concatenate(labels)[:stop], CLASSES)
 
 
 def find_affnist(part: str, data: str | Path | None = None) -> Path:

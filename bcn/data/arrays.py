@@ -58,7 +58,7 @@ class ArrayDataset:
     def checksum(self) -> str:
         digest = hashlib.sha256()
         for start in range(0, len(self), 1024):
-            digest.update(np.ascontiguousarray(self.image[start : start + 1024]))
+            digest.update(np.ascontiguousarray(self.image[start : start + 1024]).data)
         digest.update(self.answer.astype("<i8").tobytes())
         if self.centre is not None:
             digest.update(self.centre.astype("<f4").tobytes())

@@ -29,8 +29,8 @@ def parse_matlab(content: bytes) -> dict[str, Any]:
         return dict(
             _matrix(body, order) for kind, body in _elements(memoryview(content)[128:], order) if kind == MATRIX
         )
-    except (struct.error, zlib.error, IndexError, StopIteration, TypeError) as error:
-        raise ValueError(f"it is damaged or ends too early ({error or 'no more data'})") from error
+    except (struct.error, zlib.error, IndexError, KeyError) as error:
+        raise ValueError(f"it is damaged or ends too early ({error})") from error
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
@@ -53,25 +53,31 @@ def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
         start += step
 
 
+def _next(elements: Iterator[tuple[int, memoryview]]) -> tuple[int, memoryview]:
+    for element in elements:
+        return element
+    raise IndexError("an element is missing")
+
+
 def _matrix(data: memoryview, order: str) -> tuple[str, Any]:
     """The name and the value of one variable, field or cell."""
-    elements = _elements(data, order)
-    flags = struct.unpack_from(order + "I", next(elements)[1])[0] & 0xFF if len(data) else None
-    if flags is None:
+    if not len(data):  # how an empty field is written
         return "", None
-    shape = _numbers(next(elements), order)
-    name = bytes(next(elements)[1]).decode()
+    elements = _elements(data, order)
+    kind = struct.unpack_from(order + "I", _next(elements)[1])[0] & 0xFF
+    shape = _numbers(_next(elements), order)
+    name = bytes(_next(elements)[1]).decode()
     count = int(np.prod(shape))
-    if flags == CELL:
-        return name, [_matrix(next(elements)[1], order)[1] for _ in range(count)]
-    if flags == STRUCTURE:
-        width = int(_numbers(next(elements), order)[0])
-        text = bytes(next(elements)[1])
+    if kind == CELL:
+        return name, [_matrix(_next(elements)[1], order)[1] for _ in range(count)]
+    if kind == STRUCTURE:
+        width = int(_numbers(_next(elements), order)[0])
+        text = bytes(_next(elements)[1])
         names = [text[at : at + width].split(b"\0")[0].decode() for at in range(0, len(text), width)]
-        values = [{field: _matrix(next(elements)[1], order)[1] for field in names} for _ in range(count)]
+        values = [{field: _matrix(_next(elements)[1], order)[1] for field in names} for _ in range(count)]
         return name, values[0] if count == 1 else values
-    if flags == TEXT or FIRST_NUMERIC <= flags <= LAST_NUMERIC:
-        return name, _numbers(next(elements), order).reshape(shape, order="F") if count else np.zeros(shape)
+    if kind == TEXT or FIRST_NUMERIC <= kind <= LAST_NUMERIC:
+        return name, _numbers(_next(elements), order).reshape(shape, order="F") if count else np.zeros(shape)
     return name, None
 
 

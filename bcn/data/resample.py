@@ -39,7 +39,7 @@ def _positions(start: np.ndarray, length: np.ndarray, pixels: int, size: int) ->
     """Where the image's pixels fall in the picture, 0 being the centre of its first pixel; -1 outside the box."""
     distance = np.arange(pixels, dtype=np.int32) * UNIT + UNIT // 2 - start[:, None]
     length = length[:, None]
-    position = (distance * (size * UNIT) + length // 2) // length - UNIT // 2
+    position: np.ndarray = (distance * (size * UNIT) + length // 2) // length - UNIT // 2
     np.clip(position, 0, (size - 1) * UNIT, out=position)
     position[(distance < 0) | (distance >= length)] = -1
     return position
@@ -70,7 +70,7 @@ def warp(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray,
         limit = np.array(out_NHW.shape[:0:-1])
         window_2 = np.minimum(np.ceil(2 * reach_N2[chunk].max(axis=0)).astype(int) + 1, limit)
         first_N2 = np.clip(np.floor(centre_N2[chunk] - reach_N2[chunk]).astype(int), 0, limit - window_2)
-        x, y = _sources(linear_N22[chunk], centre_N2[chunk] - first_N2, *window_2, size)
+        x, y = _sources(linear_N22[chunk], centre_N2[chunk] - first_N2, window_2, size)
         place = (np.arange(len(chunk)) * side**2)[:, None, None] + ((y >> 8) * side + (x >> 8))
         x &= UNIT - 1
         y &= UNIT - 1
@@ -97,7 +97,7 @@ def room(picture_NSS: np.ndarray, linear_N22: np.ndarray, height: int, width: in
     size = picture_NSS.shape[1]
     low, high = [], []
     for axis in (1, 2):  # the extent of the ink in x, then in y; interpolation spreads it by half a pixel
-        ink_NS = picture_NSS.any(axis=axis)
+        ink_NS: np.ndarray = np.asarray(picture_NSS.any(axis=axis))
         low.append(ink_NS.argmax(axis=1) - 0.5 - size / 2)
         high.append(size - ink_NS[:, ::-1].argmax(axis=1) + 0.5 - size / 2)
     x_N4 = np.stack([low[0], high[0], low[0], high[0]], 1)
@@ -109,9 +109,10 @@ def room(picture_NSS: np.ndarray, linear_N22: np.ndarray, height: int, width: in
 
 
 def _sources(
-    linear_N22: np.ndarray, centre_N2: np.ndarray, width: int, height: int, size: int
+    linear_N22: np.ndarray, centre_N2: np.ndarray, window_2: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where the centres of a window's pixels fall in the picture, in 1/256 pixel; (N, height, width) x and y."""
+    width, height = window_2
     (a, b), (c, d) = linear_N22.transpose(1, 2, 0)[..., None]
     determinant = a * d - b * c
     across, down = np.arange(width) + 0.5 - centre_N2[:, :1], np.arange(height) + 0.5 - centre_N2[:, 1:]
@@ -119,9 +120,10 @@ def _sources(
     def position(over_x: np.ndarray, over_y: np.ndarray) -> np.ndarray:
         along_NW = _fixed(over_x / determinant * across + size / 2 - 0.5)
         along_NH = _fixed(over_y / determinant * down)
-        fine_NHW = along_NH[:, :, None] + (along_NW + UNIT // 2)[:, None, :]
+        fine_NHW: np.ndarray = along_NH[:, :, None] + (along_NW + UNIT // 2)[:, None, :]
         fine_NHW >>= 8  # rounded to 1/256
-        return np.clip(fine_NHW, -UNIT, size * UNIT, out=fine_NHW)
+        np.clip(fine_NHW, -UNIT, size * UNIT, out=fine_NHW)
+        return fine_NHW
 
     return position(d, -b), position(-c, a)
 

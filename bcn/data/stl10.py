@@ -61,13 +61,18 @@ def open_stl10(split: str, *, data: str | Path | None = None, images: int | None
     """The labelled images; `val` is the last 500 of train's 5,000, `fold0` to `fold9` the official folds of 1,000."""
     part, start, stop = split_range("stl10", split, SPLITS, images)
     directory = find_stl10(data)
-    pixels = np.memmap(_verified(directory / f"{part}_X.bin"), np.uint8, mode="r").reshape(-1, 3, 96, 96)
+    pixels = np.memmap(_verified(directory / f"{part}_X.bin"), np.uint8, mode="r")
     labels = np.fromfile(_verified(directory / f"{part}_y.bin"), np.uint8)
-    image_NCHW, answer = pixels.transpose(0, 1, 3, 2), labels - 1
+    image_NCHW, answer = upright(pixels), labels - 1
     if split.startswith("fold"):
         fold = _fold(directory / FOLDS, int(split.removeprefix("fold")))
         image_NCHW, answer = image_NCHW[fold], answer[fold]
     return Stl10("stl10", split, image_NCHW[start:stop], answer[start:stop], CLASSES, preprocessing=PREPROCESSING)
+
+
+def upright(pixels: np.ndarray) -> np.ndarray:
+    """(N, 3, 96, 96) rows and columns of the file's bytes, which hold each plane column by column."""
+    return pixels.reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2)
 
 
 def find_stl10(data: str | Path | None = None) -> Path:
