@@ -7,7 +7,6 @@ K channels of g's first layer, G of its last.
 """
 
 from collections.abc import Sequence
-from itertools import repeat
 
 import torch
 import torch.nn.functional as F
@@ -22,11 +21,11 @@ from bcn.layers.pooled import literal_sum, pooled_sum
 
 def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor]:
     """What is asked twice about one image is computed once: the first of each, and which of those each one is."""
-    rows_as_bytes = (
-        map(bytes, question_UD.contiguous().view(torch.uint8).numpy()) if question_UD.numel() else repeat(b"")
-    )
+    data, size = question_UD.contiguous().numpy().tobytes(), question_UD.shape[1] * question_UD.element_size()
     seen: dict[tuple[int, bytes], int] = {}
-    which = [seen.setdefault(key, len(seen)) for key in zip(owner_U.tolist(), rows_as_bytes, strict=False)]
+    which = [
+        seen.setdefault((owner, data[u * size : (u + 1) * size]), len(seen)) for u, owner in enumerate(owner_U.tolist())
+    ]
     first = dict(zip(reversed(which), reversed(range(len(which))), strict=True))
     return torch.tensor([first[index] for index in range(len(seen))]), torch.tensor(which)
 
