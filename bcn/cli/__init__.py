@@ -24,3 +24,6 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(141)
+
+
+from bcn.cli import train as train  # noqa: E402

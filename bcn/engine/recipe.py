@@ -1,7 +1,11 @@
-"""A recipe is everything that decides a run, except the seed: one frozen value, made by one function per row of a table."""
+"""A recipe is everything that decides a run, except the seed: one frozen value, one function per row of a table."""
 
-from dataclasses import dataclass
-from typing import Literal
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from bcn.errors import BcnError
 
 Scale = Literal["smoke", "cpu", "paper"]
 
@@ -32,6 +36,8 @@ class Data:
     """images to train on; None is all"""
     val: int | None = None
     test: int | None = None
+    split: Literal["train", "train+val"] = "train"
+    """what is trained on; with "train+val" nothing is held out, and the last weights are the ones that count"""
     questions: Literal["sampled", "all"] = "sampled"
     """which questions of each training image are asked; evaluation always asks the sampled ones"""
     tests: tuple[str, ...] = ()
@@ -60,3 +66,55 @@ class Recipe:
     """what the paper reports for this row: metric and value"""
     deviations: tuple[str, ...] = ()
     """every departure from the paper and every choice that it leaves open, in words"""
+
+
+DESCRIPTIVE = ("paper", "deviations")
+"""fields that describe a run and do not decide it: another wording is still the same run"""
+
+
+def fingerprint(recipe: Recipe) -> str:
+    """Eight hexadecimal digits of everything that decides the run."""
+    decisive = {key: value for key, value in asdict(recipe).items() if key not in DESCRIPTIVE}
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def check(recipe: Recipe) -> None:
+    """Name every value that cannot be meant."""
+    optim, data = recipe.optim, recipe.data
+    wrong = {
+        f"batch={recipe.batch}": recipe.batch < 1,
+        f"epochs={recipe.epochs}": recipe.epochs < 1,
+        f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
+        f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
+        f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
+        f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),
+        f"optim.warmup={optim.warmup}": not 0 <= optim.warmup < 1,
+        f"optim.clip={optim.clip}": optim.clip is not None and not optim.clip > 0,
+        f"optim.average={optim.average}": optim.average is not None and not 0 < optim.average < 1,
+        f"data.train={data.train}": data.train is not None and data.train < 1,
+        f"data.val={data.val}": data.val is not None and data.val < 1,
+        f"data.test={data.test}": data.test is not None and data.test < 1,
+    }
+    if any(wrong.values()):
+        listed = ", ".join(assignment for assignment, is_wrong in wrong.items() if is_wrong)
+        raise BcnError(f"{recipe.name} cannot be trained with {listed}; choose values in their range")
+
+
+def from_json(value: dict[str, Any]) -> Recipe:
+    """The recipe that `asdict` and JSON made of it.
+
+    >>> tiny = Recipe("table3/rn", "cpu", Data("sort-of-clevr-v1"), "sort-of-clevr/rn", Optim("adam", 1e-3), 8, 2)
+    >>> from_json(json.loads(json.dumps(asdict(tiny)))) == tiny
+    True
+    """
+    try:
+        fields = {key: _tuples(item) for key, item in value.items() if key not in ("data", "optim")}
+        data = Data(**{key: _tuples(item) for key, item in value["data"].items()})
+        optim = Optim(**{key: _tuples(item) for key, item in value["optim"].items()})
+        return Recipe(data=data, optim=optim, **fields)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BcnError(f"the recipe was written by another version of bcn ({error}); start a new run") from error
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,150 @@
+"""`bcn train`, `bcn eval` and `bcn doctor`."""
+
+import json
+import os
+import platform
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bcn.cli import app
+from bcn.errors import BcnError
+
+DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies (default: BCN_DATA).")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default: the cores, divided by the ranks).")]
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A row of a table: table3/multirn-h. `bcn recipes` lists them.")],
+    scale: Annotated[str, typer.Option(help="smoke (seconds), cpu (within the hour) or paper (as published).")] = "cpu",
+    seed: Annotated[int, typer.Option(min=0, help="Decides everything that is random.")] = 0,
+    runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
+    data: DataOption = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a field: optim.lr=0.001. Repeatable.")] = None,
+    threads: ThreadsOption = None,
+    save_minutes: Annotated[float, typer.Option(min=0, help="Minutes between checkpoints within an epoch.")] = 5.0,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
+) -> None:
+    """Train a recipe to its end. The same command goes on with a run that was stopped, and shows a finished one."""
+    from bcn.engine.override import override
+    from bcn.engine.stop import Interrupted
+    from bcn.engine.train import train as train_recipe
+    from bcn.paper.recipes import find_recipe
+
+    chosen, changes = override(find_recipe(recipe, scale), set_ or [])
+    try:
+        record = train_recipe(
+            chosen,
+            seed=seed,
+            runs=runs,
+            data=data,
+            threads=threads,
+            overrides=changes,
+            save_minutes=save_minutes,
+            tensorboard=tensorboard,
+        )
+    except Interrupted as stopped:
+        if int(os.environ.get("RANK", "0")) == 0:
+            same = "the same torchrun command" if "RANK" in os.environ else shlex.join(["bcn", *sys.argv[1:]])
+            print(f"bcn: {stopped}; go on with: {same}", file=sys.stderr, flush=True)
+        sys.exit(128 + stopped.signal)
+    if int(os.environ.get("RANK", "0")) == 0:
+        for name, figures in record["metrics"].items():
+            print_figures(chosen.data.name if name == "test" else name, figures)
+        print(f"{runs / record['run'] / 'record.json'}: {record['seconds'] / 60:.1f} min")
+
+
+def print_figures(title: str, figures: dict[str, Any]) -> None:
+    """A table of accuracies with their intervals, and the localisation error."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in ("", "accuracy", "95 % interval", "correct", "of"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, figure in figures.items():
+        if isinstance(figure, dict):
+            low, high = figure["interval"]
+            share, interval = f"{100 * figure['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
+            table.add_row(name, share, interval, f"{figure['correct']:,}", f"{figure['total']:,}")
+        else:
+            table.add_row(f"{name} error", f"{figure:.4f}", "", "", "")
+    Console().print(table)
+
+
+@app.command("eval")
+def evaluate(
+    weights: Annotated[Path, typer.Argument(help="A run's directory, or a weights file that `bcn train` wrote.")],
+    on: Annotated[str | None, typer.Option(help="The data set (default: the one that it was trained on).")] = None,
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    images: Annotated[int | None, typer.Option(min=1, help="The first so many images (default: all).")] = None,
+    data: DataOption = None,
+    confusion: Annotated[Path | None, typer.Option(help="Write the confusion as a picture (PNG).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    threads: ThreadsOption = None,
+) -> None:
+    """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
+    import torch
+
+    from bcn.data.registry import open_dataset
+    from bcn.engine.confusion import draw_confusion
+    from bcn.engine.evaluate import check_fit, metrics
+    from bcn.engine.evaluate import evaluate as count
+    from bcn.engine.machine import default_threads, keep_memory
+    from bcn.engine.trained import load_trained
+
+    keep_memory()
+    torch.set_num_threads(threads or default_threads())
+    model, description = load_trained(weights)
+    dataset = open_dataset(on or description["data"], split, data=data, images=images)
+    check_fit(model, dataset, description["model"])
+    tally = count(model, dataset, batch=16, localise=description["localise"] and dataset[[0]].centre is not None)
+    figures = metrics(tally, dataset)
+    if confusion is not None:
+        draw_confusion(tally, dataset.answers, confusion)
+    if as_json:
+        print(json.dumps({"data": dataset.name, "split": split, "model": description["model"], "metrics": figures}))
+    else:
+        print_figures(f"{description['model']} on {dataset.name} {split}", figures)
+
+
+@app.command()
+def doctor(
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="One all-reduce per rank, under torchrun.")
+    ] = False,
+) -> None:
+    """Versions, cores, threads; with --distributed whether the processes of a torchrun launch reach each other."""
+    import torch
+
+    from bcn.engine.distributed import joined
+    from bcn.engine.machine import commit, default_threads, keep_memory, machine, versions
+
+    if not distributed:
+        here = machine()
+        rows = {
+            **versions(),
+            "commit": (commit() or {}).get("id", "not a checkout"),
+            "processor": here["processor"],
+            "cores": here["cores"],
+            "threads": default_threads(),
+            "gpu": here["gpu"] or "none",
+            "freed memory is kept": "yes" if keep_memory() else "no (not glibc)",
+        }
+        for name, value in rows.items():
+            print(f"{name:22}{value}")
+        return
+    with joined() as ranks:
+        if "RANK" not in os.environ:
+            raise BcnError("--distributed: start it with torchrun --nproc-per-node=2 -m bcn doctor --distributed")
+        numbers = ranks.sum(torch.tensor(ranks.rank + 1, device=ranks.device)).item()
+        threads = default_threads(ranks.local_world)
+        print(
+            f"rank {ranks.rank} of {ranks.world} on {platform.node()}, {ranks.device}, {threads} threads: "
+            f"all-reduce {numbers}, expected {ranks.world * (ranks.world + 1) // 2}",
+            flush=True,
+        )

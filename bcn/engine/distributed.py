@@ -1,0 +1,115 @@
+"""Several processes that train one model: started by torchrun, joined by gloo on CPUs and NCCL on GPUs."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from bcn.errors import BcnError
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+OTHER_LAUNCHERS = {"SLURM_NTASKS": "srun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpiexec"}
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+    local_world: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one process that writes and speaks."""
+        return self.rank == 0
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
+
+    def share(self, index: np.ndarray) -> np.ndarray:
+        """This rank's part of the indices. All parts together are the whole, in its order, without padding.
+
+        >>> [Ranks(rank, 2).share(np.arange(5)).tolist() for rank in (0, 1)]
+        [[0, 1, 2], [3, 4]]
+        """
+        return np.array_split(index, self.world)[self.rank]
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum of every rank's tensor."""
+        if self.world > 1:
+            dist.all_reduce(tensor)
+        return tensor
+
+    def same(self, value: Any) -> Any:
+        """The first rank's value, on every rank."""
+        if self.world == 1:
+            return value
+        values = [value]
+        dist.broadcast_object_list(values, src=0, device=self.device)
+        return values[0]
+
+    def align(self, model: nn.Module) -> None:
+        """Give every rank the first one's weights and BatchNorm statistics."""
+        if self.world > 1:
+            for tensor in model.state_dict().values():
+                dist.broadcast(tensor, src=0)
+
+
+def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
+    """What torchrun says about this process; None for a process that was started alone.
+
+    >>> read_ranks({}) is None
+    True
+    """
+    given = [name for name in TORCHRUN if name in environment]
+    if not given:
+        for variable, launcher in OTHER_LAUNCHERS.items():
+            if int(environment.get(variable) or 1) > 1:
+                raise BcnError(
+                    f"{launcher} started {environment[variable]} processes that know nothing of each other; "
+                    f"let {launcher} start one torchrun per node, as docs/cluster.md shows"
+                )
+        return None
+    if missing := [name for name in TORCHRUN if name not in environment]:
+        raise BcnError(
+            f"{', '.join(given)} set but not {', '.join(missing)}: this launch is not distributed; "
+            "start it with torchrun, or unset them"
+        )
+    try:
+        ranks = Ranks(*(int(environment[name]) for name in TORCHRUN[:4]))
+    except ValueError:
+        raise BcnError(f"{', '.join(TORCHRUN[:4])} must be whole numbers; start the command with torchrun") from None
+    if not (0 <= ranks.local_rank < ranks.local_world <= ranks.world and ranks.local_rank <= ranks.rank < ranks.world):
+        raise BcnError(
+            f"rank {ranks.rank} of {ranks.world}, {ranks.local_rank} of {ranks.local_world} on this machine, "
+            "cannot be: start the command with torchrun"
+        )
+    return ranks
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """Join the other processes, prove that they are all there, and leave them at the end."""
+    ranks = read_ranks()
+    if ranks is None:
+        yield Ranks()
+        return
+    if ranks.device.type == "cuda":
+        torch.cuda.set_device(ranks.device)
+    dist.init_process_group("nccl" if ranks.device.type == "cuda" else "gloo")
+    try:
+        present = int(ranks.sum(torch.ones((), dtype=torch.int64, device=ranks.device)))
+        if present != ranks.world:
+            raise BcnError(f"{present} of {ranks.world} processes answered: this launch is not distributed")
+        yield ranks
+    finally:
+        dist.destroy_process_group()

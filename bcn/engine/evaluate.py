@@ -1,0 +1,168 @@
+"""Evaluation: counts first, figures from counts.
+
+B images, Q questions about each, A answers, K kinds of questions, C x H x W pixels.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bcn.data.batch import Batch, Dataset
+from bcn.data.sort_of_clevr.questions import KINDS
+from bcn.engine.distributed import Ranks
+from bcn.errors import BcnError
+
+GROUPS: dict[tuple[str, ...], dict[str, slice]] = {KINDS: {"non_relational": slice(0, 3), "relational": slice(3, 6)}}
+"""kinds of questions that are also reported together"""
+Z95 = 1.959963984540054
+"""the 97.5 % point of the normal distribution"""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What an evaluation counted."""
+
+    confusion_KAA: Tensor
+    """int64: how often, for a kind of question and a true answer, each answer was given"""
+    loss: float
+    """the sum of the losses"""
+    squared: tuple[float, float] | None
+    """sums of the squared errors of the centre's x and y"""
+
+    @property
+    def correct(self) -> int:
+        return int(self.confusion_KAA.diagonal(dim1=1, dim2=2).sum())
+
+    @property
+    def total(self) -> int:
+        return int(self.confusion_KAA.sum())
+
+
+def move(batch: Batch, device: torch.device) -> Batch:
+    """The batch on another device."""
+    moved = {
+        name: tensor.to(device, non_blocking=True) for name, tensor in batch._asdict().items() if tensor is not None
+    }
+    return batch._replace(**moved)
+
+
+def ask(model: nn.Module, image_BCHW: Tensor, question: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """A model's logits, and the centre where it gives one."""
+    output = model(image_BCHW) if question is None else model(image_BCHW, question)
+    return output if isinstance(output, tuple) else (output, None)
+
+
+def loss_sum(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise: bool) -> Tensor:
+    """The cross-entropy of every answer, plus with equal weight the mean square error of every centre, summed."""
+    loss = F.cross_entropy(logits.flatten(0, -2), batch.answer.flatten(), reduction="sum")
+    if centre_B2 is None:
+        return loss
+    if not localise or batch.centre is None:
+        # A centre that nobody asks for takes part in the graph, so that no parameter is without a gradient.
+        return loss + 0 * centre_B2.sum()
+    return loss + F.mse_loss(centre_B2, batch.centre, reduction="sum") / 2
+
+
+@torch.inference_mode()
+def evaluate(
+    model: nn.Module,
+    dataset: Dataset,
+    *,
+    batch: int,
+    localise: bool = False,
+    ranks: Ranks | None = None,
+    interrupt: Callable[[], None] = lambda: None,
+) -> Tally:
+    """Ask everything that the data set asks. Ranks share it out without padding, and the totals are proven."""
+    ranks = ranks or Ranks()
+    kinds, answers = max(1, len(dataset.kinds)), len(dataset.answers)
+    counts = torch.zeros(kinds * answers**2 + 2, dtype=torch.int64, device=ranks.device)  # cells, answers, images
+    sums = torch.zeros(3, dtype=torch.float64, device=ranks.device)  # loss, x, y
+    was_training = model.training
+    model.eval()
+    mine = ranks.share(np.arange(len(dataset)))
+    for start in range(0, len(mine), batch):
+        interrupt()
+        part = move(dataset[mine[start : start + batch]], ranks.device)
+        logits, centre_B2 = ask(model, dataset.preprocessing(part.image), part.question)
+        kind = torch.zeros_like(part.answer) if part.kind is None else part.kind
+        cell = (kind * answers + part.answer) * answers + logits.argmax(-1)
+        counts[:-2] += torch.bincount(cell.flatten(), minlength=kinds * answers**2)
+        counts[-2] += part.answer.numel()
+        counts[-1] += len(part.image)
+        sums[0] += loss_sum(logits, centre_B2, part, localise=localise)
+        if localise and centre_B2 is not None and part.centre is not None:
+            sums[1:] += (centre_B2.double() - part.centre.double()).square().sum(0)
+    model.train(was_training)
+    counts, sums = ranks.sum(counts).cpu(), ranks.sum(sums).cpu()
+    assert int(counts[-1]) == len(dataset), f"{counts[-1]} of {len(dataset)} images were evaluated"
+    assert counts[:-2].sum() == counts[-2], "not every answer was counted"
+    loss, x, y = sums.tolist()
+    return Tally(counts[:-2].view(kinds, answers, answers), loss, (x, y) if localise else None)
+
+
+def wilson(correct: int, total: int) -> tuple[float, float]:
+    """The 95 % interval of a share (E. B. Wilson, 1927): it stays within 0 and 1, also at 0 and 1.
+
+    >>> tuple(round(bound, 4) for bound in wilson(97, 100))
+    (0.9155, 0.9897)
+    """
+    share, z2 = correct / total, Z95**2
+    centre = share + z2 / (2 * total)
+    spread = Z95 * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
+    low, high = (centre - spread) / (1 + z2 / total), (centre + spread) / (1 + z2 / total)
+    return 0.0 if correct == 0 else low, 1.0 if correct == total else high
+
+
+def metrics(tally: Tally, dataset: Dataset) -> dict[str, Any]:
+    """The figures of a record: counts and intervals of all, of each kind and of groups of kinds, and localisation.
+
+    Localisation is the root mean square error per coordinate, in units of the image's side.
+    """
+    parts = {"all": slice(None), **GROUPS.get(dataset.kinds, {})}
+    parts |= {name: slice(kind, kind + 1) for kind, name in enumerate(dataset.kinds)}
+    figures: dict[str, Any] = {}
+    for name, part in parts.items():
+        confusion_KAA = tally.confusion_KAA[part]
+        correct, total = int(confusion_KAA.diagonal(dim1=1, dim2=2).sum()), int(confusion_KAA.sum())
+        if total:
+            figures[name] = {
+                "correct": correct,
+                "total": total,
+                "accuracy": round(correct / total, 6),
+                "interval": [round(bound, 6) for bound in wilson(correct, total)],
+            }
+    if tally.squared is not None:
+        images = tally.total
+        figures["localisation"] = round(math.sqrt(sum(tally.squared) / (2 * images)), 6)
+    return figures
+
+
+def check_fit(model: nn.Module, dataset: Dataset, name: str) -> None:
+    """Refuse a model that cannot answer this data set, with one sentence instead of a trace from within a layer."""
+    batch = dataset[[0]]
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            device = next(model.parameters()).device
+            batch = move(batch, device)
+            logits, _ = ask(model, dataset.preprocessing(batch.image), batch.question)
+    except (RuntimeError, TypeError, ValueError) as error:
+        shapes = f"images {tuple(batch.image.shape[1:])}"
+        shapes += "" if batch.question is None else f" and questions {tuple(batch.question.shape[1:])}"
+        reason = str(error).strip().split("\n")[0]
+        raise BcnError(f"{name} cannot read {dataset.name} with {shapes}: {reason}; choose another model") from error
+    finally:
+        model.train(was_training)
+    expected = (*batch.answer.shape, len(dataset.answers))
+    if tuple(logits.shape) != expected:
+        raise BcnError(
+            f"{name} answers {dataset.name} with shape {tuple(logits.shape)} instead of {expected}; choose another one"
+        )

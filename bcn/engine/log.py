@@ -1,0 +1,93 @@
+"""What a run says while it goes: a bar on a terminal, a plain line every 30 seconds elsewhere, TensorBoard if asked."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from bcn.errors import BcnError
+
+PLAIN_SECONDS = 30.0
+
+
+def say(line: str) -> None:
+    """One line for the person at the terminal; standard output is kept for results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(42), duration(750), duration(9000)
+    ('42 s', '12.5 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+class Progress:
+    """How far a run is. `step` is called after every step; the loss is read only when something is shown."""
+
+    def __init__(self, title: str, total: int, done: int, *, quiet: bool = False) -> None:
+        self.title, self.total, self.done, self.quiet = title, total, done, quiet
+        self.start = self.shown = time.monotonic()
+        self.first, self.samples = done, 0
+        self.bar = None if quiet or not sys.stderr.isatty() else _bar(title, total, done)
+
+    def step(self, epoch: int, samples: int, loss: Callable[[], float]) -> None:
+        self.done += 1
+        self.samples += samples
+        now = time.monotonic()
+        if self.quiet or now - self.shown < (0.5 if self.bar else PLAIN_SECONDS):
+            return
+        self.shown = now
+        speed = self.samples / (now - self.start)
+        left = (now - self.start) / (self.done - self.first) * (self.total - self.done)
+        text = f"epoch {epoch + 1}, loss {loss():.4f}, {speed:,.0f} answers/s, {duration(left)} left"
+        if self.bar:
+            self.bar.update(self.bar.task_ids[0], completed=self.done, text=text)
+        else:
+            say(f"{self.title}: step {self.done}/{self.total}, {text}")
+
+    def say(self, line: str) -> None:
+        if self.bar:
+            self.bar.console.print(line, highlight=False, markup=False)
+        elif not self.quiet:
+            say(line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar:
+            self.bar.stop()
+
+
+def _bar(title: str, total: int, done: int) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"))
+    bar = RichProgress(*columns, console=Console(stderr=True))
+    bar.add_task(title, total=total, completed=done, text="")
+    bar.start()
+    return bar
+
+
+class TensorBoard:
+    """Scalars for TensorBoard, beside metrics.jsonl."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise BcnError("--tensorboard needs the package tensorboard: pip install 'bcn[tensorboard]'") from error
+        self.writer = SummaryWriter(folder)
+
+    def write(self, event: dict[str, Any]) -> None:
+        for name, value in event.items():
+            if isinstance(value, float) and "step" in event:
+                self.writer.add_scalar(f"{event['event']}/{name}", value, event["step"])
+        self.writer.flush()

@@ -1,0 +1,58 @@
+"""What is kept of a finished run: a few kilobytes of JSON from which every table is made."""
+
+from dataclasses import asdict
+from typing import Any
+
+from bcn.data.batch import Dataset
+from bcn.engine.machine import commit, machine, versions
+from bcn.engine.recipe import Recipe
+from bcn.engine.run import Run
+from bcn.engine.state import State
+
+
+def describe(recipe: Recipe, dataset: Dataset, seed: int, epoch: int | None) -> dict[str, Any]:
+    """What a weights file says of itself: enough to build the model, prepare an image and name the answer."""
+    return {
+        "model": recipe.model,
+        "arguments": dict(recipe.arguments),
+        "data": recipe.data.name,
+        "preprocessing": asdict(dataset.preprocessing),
+        "answers": list(dataset.answers),
+        "kinds": list(dataset.kinds),
+        "localise": recipe.localise,
+        "recipe": recipe.name,
+        "scale": recipe.scale,
+        "seed": seed,
+        "epoch": epoch,
+    }
+
+
+def make_record(run: Run, recipe: Recipe, state: State, found: dict[str, Any]) -> dict[str, Any]:
+    """`found` is metrics (by test set, of the weights that count), last (of the last weights), data, threads, ranks.
+
+    Seconds are those of the work that led to the result: what a crash threw away is not in them. CPU seconds are the
+    first rank's.
+    """
+    state.tick()
+    at = state.position
+    return {
+        "run": run.path.name,
+        "recipe": asdict(recipe),
+        "seed": run.manifest["seed"],
+        "overridden": run.manifest["overridden"],
+        "overrides": run.manifest["overrides"],
+        **found,
+        "best_epoch": at.best_epoch,
+        "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
+        "steps": at.step,
+        "questions": at.questions,
+        "questions_per_second": round(at.questions / at.train_seconds, 1),
+        "seconds": round(at.seconds, 1),
+        "cpu_seconds": round(at.cpu_seconds, 1),
+        "train_seconds": round(at.train_seconds, 1),
+        "sessions": at.sessions,
+        "versions": versions(),
+        "commit": commit(),
+        "machine": machine(),
+        "curve": run.curve(),
+    }

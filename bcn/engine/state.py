@@ -1,0 +1,133 @@
+"""Everything that a step changes; order of samples, augmentation, dropout and rate are functions of the position."""
+
+import copy
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bcn.engine.optimise import make_optimiser
+from bcn.engine.recipe import Recipe
+from bcn.errors import BcnError
+from bcn.models.registry import create_model
+
+
+def derive(*numbers: int) -> int:
+    """A seed for each place in a run: decided by the run's seed and the place, and unlike its neighbours'."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+
+
+@dataclass
+class Position:
+    """Plain numbers of a checkpoint."""
+
+    epoch: int = 0
+    """epochs that are finished, validation included"""
+    index: int = 0
+    """steps done in the current epoch"""
+    step: int = 0
+    """steps done in all"""
+    questions: int = 0
+    best_epoch: int | None = None
+    best_score: tuple[int, float] | None = None
+    sessions: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    train_seconds: float = 0.0
+
+
+@dataclass
+class State:
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    average: nn.Module | None
+    best: dict[str, Tensor] | None = None
+    position: Position = field(default_factory=Position)
+    loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    """sum over the steps of the current epoch"""
+    recent: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    """sum over the steps since the last line of metrics.jsonl"""
+    first_bad: Tensor = field(default_factory=lambda: torch.tensor(-1))
+    """the first step whose loss was not finite"""
+    _since: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
+
+    @classmethod
+    def begin(cls, recipe: Recipe, *, seed: int, device: torch.device) -> "State":
+        torch.manual_seed(derive(seed))
+        model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
+        optimiser = make_optimiser(recipe.optim, model.parameters())
+        average = None if recipe.optim.average is None else copy.deepcopy(model).requires_grad_(False)
+        state = cls(model, optimiser, average)
+        state.loss, state.recent, state.first_bad = (
+            tensor.to(device) for tensor in (state.loss, state.recent, state.first_bad)
+        )
+        return state
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The model that is validated, tested and kept: the average where there is one."""
+        return self.model if self.average is None else self.average
+
+    def count(self, loss: Tensor, *, answers: int, seconds: float) -> None:
+        """A step is done: add its loss up without waiting for its value, and move on."""
+        at = self.position
+        self.loss += loss
+        self.recent += loss
+        self.first_bad = torch.where((self.first_bad < 0) & ~loss.isfinite(), at.step, self.first_bad)
+        at.index, at.step, at.questions = at.index + 1, at.step + 1, at.questions + answers
+        at.train_seconds += seconds
+
+    def next_epoch(self) -> None:
+        self.position.epoch, self.position.index = self.position.epoch + 1, 0
+        self.loss.zero_()
+
+    def check_finite(self) -> None:
+        """Stop a run whose loss or weights are no longer numbers, before anything good on disk is replaced."""
+        step = int(self.first_bad)
+        if step < 0 and not all(bool(tensor.isfinite().all()) for tensor in self.model.parameters()):
+            step = self.position.step - 1
+        if step >= 0:
+            raise BcnError(
+                f"the loss is not a finite number at step {step + 1} (epoch {self.position.epoch + 1}); "
+                "the last good checkpoint is kept: try a lower optim.lr, or optim.clip=1"
+            )
+
+    def keep_best(self, score: tuple[int, float]) -> bool:
+        """Keep the evaluated weights if they validate better than all before."""
+        if self.position.best_score is not None and score <= self.position.best_score:
+            return False
+        self.best = {name: tensor.clone() for name, tensor in self.evaluated.state_dict().items()}
+        self.position.best_epoch, self.position.best_score = self.position.epoch + 1, score
+        return True
+
+    def tick(self) -> None:
+        """Add the time since the last tick to the run's."""
+        now = time.perf_counter(), time.process_time()
+        self.position.seconds += now[0] - self._since[0]
+        self.position.cpu_seconds += now[1] - self._since[1]
+        self._since = now
+
+    def dump(self) -> dict[str, Any]:
+        """All but the model's weights, in types that torch.load(weights_only=True) takes."""
+        self.tick()
+        return {
+            "position": dict(vars(self.position)),
+            "optimiser": self.optimiser.state_dict(),
+            "average": None if self.average is None else dict(self.average.state_dict()),
+            "best": self.best,
+            "loss": self.loss,
+            "recent": self.recent,
+        }
+
+    def load(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
+        self.model.load_state_dict(weights)
+        self.optimiser.load_state_dict(state["optimiser"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        self.best = state["best"]
+        self.position = Position(**state["position"])
+        self.loss.copy_(state["loss"])
+        self.recent.copy_(state["recent"])

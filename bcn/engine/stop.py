@@ -1,0 +1,43 @@
+"""Ctrl-C and SIGTERM: finish the step, save, leave. A second one leaves at once."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Self
+
+
+class Interrupted(Exception):
+    """The run was asked to stop and its state is on disk; the command line exits with 128 + signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.signal = number
+
+
+class Stop:
+    """While the block runs, signals are noted; `check` raises where it is safe to stop."""
+
+    def __init__(self) -> None:
+        self.requested: int | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._restore()
+
+    def check(self) -> None:
+        if self.requested is not None:
+            raise Interrupted(self.requested)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.requested = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._before = {}

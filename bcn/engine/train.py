@@ -1,0 +1,284 @@
+"""Training: the loop on one screen.
+
+    bcn train table3/multirn-h --scale cpu --seed 0
+    torchrun --nproc-per-node=2 -m bcn train table3/multirn-h --scale cpu --seed 0
+
+B images in a step over all ranks, Q questions about each, C x H x W pixels.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from bcn.data.batch import Batch, Dataset
+from bcn.data.files import write_json
+from bcn.data.registry import open_dataset
+from bcn.engine.checkpoint import load_checkpoint, save_checkpoint, save_weights
+from bcn.engine.distributed import Ranks, joined
+from bcn.engine.evaluate import Tally, ask, check_fit, evaluate, loss_sum, metrics, move
+from bcn.engine.log import Progress, TensorBoard
+from bcn.engine.machine import default_threads, keep_memory
+from bcn.engine.optimise import rate, update_average
+from bcn.engine.recipe import Recipe, check
+from bcn.engine.record import describe, make_record
+from bcn.engine.run import Run, opened
+from bcn.engine.state import State, derive
+from bcn.engine.stop import Interrupted, Stop
+from bcn.errors import BcnError
+
+EVENT_STEPS = 100
+"""steps between two lines of metrics.jsonl, which is also where a loss that is not finite is noticed"""
+
+
+class Sets(NamedTuple):
+    train: Dataset
+    val: Dataset | None
+    test: Dataset
+    tests: dict[str, Dataset]
+
+    @classmethod
+    def open(cls, recipe: Recipe, root: Path | None) -> "Sets":
+        data, held_out = recipe.data, recipe.data.split == "train"
+        train = open_dataset(data.name, data.split, data=root, images=data.train, questions=data.questions)
+        val = open_dataset(data.name, "val", data=root, images=data.val) if held_out else None
+        test = open_dataset(data.name, "test", data=root, images=data.test)
+        tests = {name: open_dataset(name, "test", data=root, images=data.test) for name in data.tests}
+        return cls(train, val, test, tests)
+
+    def checksums(self) -> dict[str, str]:
+        named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
+        return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
+
+
+class Trainer:
+    """One run, as one rank sees it. Only the first rank has a `run`, and writes."""
+
+    def __init__(
+        self, recipe: Recipe, seed: int, sets: Sets, *, ranks: Ranks, run: Run | None, stop: Stop, save_minutes: float
+    ) -> None:
+        self.recipe, self.seed, self.sets, self.ranks, self.run = recipe, seed, sets, ranks, run
+        # A rank that left before the first one would tear the step of the first, whose state is the one to save.
+        self.interrupt = stop.check if ranks.first else lambda: None
+        self.state = State.begin(recipe, seed=seed, device=ranks.device)
+        self.per_epoch = max(1, len(sets.train) // recipe.batch)
+        self.total = self.per_epoch * recipe.epochs
+        self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
+        self.board: TensorBoard | None = None
+
+    def fit(self) -> None:
+        """Go on from wherever the state is to the end of the last epoch; on a signal, save and leave."""
+        with Progress(self.recipe.name, self.total, self.state.position.step, quiet=not self.ranks.first) as progress:
+            try:
+                self.run_epochs(progress)
+            except Interrupted:
+                self.save()
+                raise
+
+    def run_epochs(self, progress: Progress) -> None:
+        state, at, recipe = self.state, self.state.position, self.recipe
+        model = self.distributed()
+        while at.epoch < recipe.epochs:
+            order = self.sets.train.order(at.epoch, seed=self.seed)
+            while at.index < self.per_epoch:
+                self.interrupt()
+                began = time.perf_counter()
+                index = order[at.index * recipe.batch : (at.index + 1) * recipe.batch]
+                batch = self.load(self.ranks.share(index))
+                answers = len(index) * batch.answer[0].numel()
+                loss = self.step(model, batch, answers=answers)
+                state.count(loss, answers=answers, seconds=time.perf_counter() - began)
+                progress.step(at.epoch, answers, loss.item)
+                if at.step % EVENT_STEPS == 0:
+                    self.note()
+                if time.monotonic() - self.saved > self.save_seconds:
+                    self.save()
+            self.validate(progress)
+            state.next_epoch()
+            self.save()
+
+    def load(self, index: np.ndarray) -> Batch:
+        """This rank's images, augmented, with the questions that this epoch asks."""
+        at = self.state.position
+        batch = self.sets.train[index]
+        if self.recipe.augment:
+            generator = torch.Generator().manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank))
+            batch = batch._replace(image=self.sets.train.augment(batch.image, generator))
+        if at.epoch < self.recipe.non_relational_first:
+            batch = first_half(batch)
+        return move(batch, self.ranks.device)
+
+    def step(self, model: nn.Module, batch: Batch, *, answers: int) -> Tensor:
+        """One step on the mean loss over the answers of all ranks together, however unequal their shares."""
+        state, at, optim = self.state, self.state.position, self.recipe.optim
+        torch.manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank, 1))  # for dropout
+        for group in state.optimiser.param_groups:
+            group["lr"] = rate(optim, at.step, per_epoch=self.per_epoch, total=self.total)
+        logits, centre_B2 = ask(model, self.sets.train.preprocessing(batch.image), batch.question)
+        # DistributedDataParallel takes the mean of the ranks' gradients; what is wanted is their sum over the total.
+        loss = loss_sum(logits, centre_B2, batch, localise=self.recipe.localise) * (self.ranks.world / answers)
+        state.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if optim.clip is not None:
+            nn.utils.clip_grad_norm_(state.model.parameters(), optim.clip)
+        state.optimiser.step()
+        if state.average is not None and optim.average is not None:
+            update_average(state.average, state.model, optim.average, at.step)
+        return loss.detach()
+
+    def distributed(self) -> nn.Module:
+        """The model that a step calls: gradients averaged, BatchNorm statistics those of the first rank."""
+        if self.ranks.world == 1:
+            return self.state.model
+        devices = [self.ranks.device] if self.ranks.device.type == "cuda" else None
+        return DistributedDataParallel(self.state.model, device_ids=devices)
+
+    def note(self) -> None:
+        """A line of metrics.jsonl within an epoch."""
+        state, at = self.state, self.state.position
+        state.check_finite()
+        loss, learning_rate = float(state.recent) / EVENT_STEPS, state.optimiser.param_groups[0]["lr"]
+        self.write({"event": "train", "epoch": at.epoch + 1, "step": at.step, "loss": loss, "rate": learning_rate})
+        state.recent.zero_()
+
+    def validate(self, progress: Progress) -> None:
+        """The end of an epoch: count, keep the best, write a line."""
+        state, at = self.state, self.state.position
+        state.check_finite()
+        event = {"event": "epoch", "epoch": at.epoch + 1, "step": at.step, "loss": float(state.loss) / at.index}
+        if self.sets.val is not None:
+            tally = self.evaluate(self.sets.val)
+            event |= {"val_loss": tally.loss / tally.total, **headline(metrics(tally, self.sets.val))}
+            if state.keep_best((tally.correct, -tally.loss)) and state.best is not None:
+                self.write_weights("best", state.best, at.epoch + 1)
+        state.tick()
+        event["minutes"] = at.seconds / 60
+        event = {key: round(value, 6) if isinstance(value, float) else value for key, value in event.items()}
+        self.write(event)
+        progress.say(", ".join(f"{key} {event[key]}" for key in event if key not in ("event", "step")))
+
+    def evaluate(self, dataset: Dataset) -> Tally:
+        self.ranks.align(self.state.evaluated)
+        return evaluate(
+            self.state.evaluated,
+            dataset,
+            batch=self.recipe.batch,
+            localise=self.recipe.localise,
+            ranks=self.ranks,
+            interrupt=self.interrupt,
+        )
+
+    def test(self) -> dict[str, Any]:
+        """The figures of the weights that count (best by validation, else last) on every test set, and of the last."""
+        model, best, sets = self.state.evaluated, self.state.best, self.sets
+        last = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        self.write_weights("last", last, self.recipe.epochs)
+        last_figures = metrics(self.evaluate(sets.test), sets.test)
+        model.load_state_dict(best or last)
+        is_last = best is None or self.state.position.best_epoch == self.recipe.epochs
+        figures = {"test": last_figures if is_last else metrics(self.evaluate(sets.test), sets.test)}
+        figures |= {name: metrics(self.evaluate(dataset), dataset) for name, dataset in sets.tests.items()}
+        model.load_state_dict(last)
+        return {"metrics": figures, "last": headline(last_figures)}
+
+    def write(self, event: dict[str, Any]) -> None:
+        if self.run is not None:
+            self.run.write(event)
+        if self.board is not None:
+            self.board.write(event)
+
+    def save(self) -> None:
+        self.saved = time.monotonic()
+        self.state.check_finite()
+        if self.run is not None:
+            weights = self.state.model.state_dict()
+            save_checkpoint(self.run.checkpoints, self.state.position.step, weights, self.state.dump())
+
+    def resume(self) -> bool:
+        """Take up the newest whole checkpoint, the first rank's on every rank."""
+        found = self.ranks.same(load_checkpoint(self.run.checkpoints) if self.run is not None else None)
+        if found is not None:
+            self.state.load(*found)
+        if self.run is not None:
+            self.run.rewind(self.state.position.step)
+        self.state.position.sessions += 1
+        return found is not None
+
+    def write_weights(self, name: str, weights: dict[str, Tensor], epoch: int) -> None:
+        if self.run is not None:
+            description = describe(self.recipe, self.sets.train, self.seed, epoch)
+            save_weights(self.run.path / f"{name}.safetensors", weights, description)
+
+
+def first_half(batch: Batch) -> Batch:
+    """The batch with its non-relational questions alone, which are the first half."""
+    assert batch.question is not None
+    assert batch.kind is not None
+    half = batch.answer.shape[1] // 2
+    return batch._replace(answer=batch.answer[:, :half], question=batch.question[:, :half], kind=batch.kind[:, :half])
+
+
+def headline(figures: dict[str, Any]) -> dict[str, float]:
+    """The few figures of a curve."""
+    names = {"accuracy": "all", "relational": "relational", "non_relational": "non_relational"}
+    curve = {name: figures[of]["accuracy"] for name, of in names.items() if of in figures}
+    return curve | ({"localisation": figures["localisation"]} if "localisation" in figures else {})
+
+
+def train(
+    recipe: Recipe,
+    *,
+    seed: int,
+    runs: Path,
+    data: Path | None = None,
+    threads: int | None = None,
+    overrides: Sequence[str] = (),
+    save_minutes: float = 5.0,
+    tensorboard: bool = False,
+) -> dict[str, Any]:
+    """Train a recipe to its end and give its record; the same call goes on with a run that was stopped.
+
+    `overrides` are the assignments that made the recipe differ from its table's row; they are noted, not applied.
+    """
+    check(recipe)
+    if seed < 0:
+        raise BcnError(f"seed {seed}: a seed is a whole number from 0 on")
+    keep_memory()
+    with ExitStack() as stack:
+        ranks, stop = stack.enter_context(joined()), stack.enter_context(Stop())
+        if recipe.batch < ranks.world:
+            raise BcnError(f"a batch of {recipe.batch} cannot be shared out over {ranks.world} processes; start fewer")
+        run = None
+        if ranks.first:
+            default = threads or default_threads(ranks.local_world)
+            started = opened(recipe, seed=seed, runs=runs, overrides=overrides, threads=default, ranks=ranks.world)
+            run = stack.enter_context(started)
+        manifest, record = ranks.same((run.manifest, run.record()) if run is not None else None)
+        if record is not None:
+            return dict(record)
+        torch.set_num_threads(threads or manifest["threads"])
+        sets = Sets.open(recipe, data)
+        trainer = Trainer(recipe, seed, sets, ranks=ranks, run=run, stop=stop, save_minutes=save_minutes)
+        check_fit(trainer.state.model, sets.train, recipe.model)
+        checksums = run.hold_data(sets.checksums()) if run is not None else {}
+        if run is not None and tensorboard:
+            trainer.board = TensorBoard(run.path / "tensorboard")
+        trainer.resume()
+        try:
+            trainer.fit()
+            found = trainer.test()
+        except RuntimeError:
+            if stop.requested is not None and not ranks.first:
+                raise Interrupted(stop.requested) from None  # the first rank has saved and left
+            raise
+        if run is not None:
+            found |= {"data": checksums, "threads": torch.get_num_threads(), "ranks": ranks.world}
+            record = make_record(run, recipe, trainer.state, found)
+            write_json(run.path / "record.json", record)
+        return dict(ranks.same(record))
