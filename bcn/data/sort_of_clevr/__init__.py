@@ -2,7 +2,8 @@
 
 from bcn.data.sort_of_clevr.drawing import RGB, draw
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
-from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes
+from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes, repeats
+from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence
 from bcn.data.sort_of_clevr.sets import SPLITS, VERSIONS, SortOfClevr, SortOfClevrStream, make_sort_of_clevr
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "SortOfClevrStream",
     "answer_all",
     "draw",
+    "from_sentence",
     "make_sort_of_clevr",
     "question_bits",
+    "repeats",
+    "to_sentence",
 ]

@@ -29,7 +29,7 @@ CIRCLE = _runs((0, 3, 4, 4, 4, 5, 4, 4, 4, 3, 0))
 
 
 def draw(scenes: Scenes, *, out: np.ndarray | None = None) -> np.ndarray:
-    """(N, 3, 75, 75) uint8, in `out` if it is given; quickest for some hundred images at a time, which fit the cache."""
+    """(N, 3, 75, 75) uint8, in `out` if it is given; quickest for some hundred images, which fit the cache."""
     images = len(scenes.x)
     image_N3HW = np.empty((images, 3, SIDE, SIDE), dtype=np.uint8) if out is None else out
     image_N3HW.fill(WHITE)

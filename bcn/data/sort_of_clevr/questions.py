@@ -63,21 +63,20 @@ def answer_all(scenes: Scenes, *, own_distance: int | None = None) -> np.ndarray
     return np.ascontiguousarray(answer_6KN.reshape(36, -1).T)
 
 
-def every_question(present_NK: np.ndarray) -> np.ndarray:
+def every_question(present_NK: np.ndarray, *, objects: int) -> np.ndarray:
     """(N, 6 * objects) the numbers of all questions about the objects of each scene, in rising order."""
     asked_N36 = np.tile(present_NK, (1, 6))
-    return np.nonzero(asked_N36)[1].reshape(len(present_NK), -1).astype(np.uint8)
+    return np.nonzero(asked_N36)[1].reshape(len(present_NK), 6 * objects).astype(np.uint8)
 
 
-def sample_distinct(sample_N: np.ndarray, present_NK: np.ndarray) -> np.ndarray:
+def sample_distinct(sample_N: np.ndarray, present_NK: np.ndarray, *, objects: int) -> np.ndarray:
     """v1: ten non-relational, then ten relational questions, distinct; all of them where there are fewer than ten."""
     asked_N18 = np.tile(present_NK, (1, 3))
-    count = min(PER_HALF, int(asked_N18[:1].sum()))
     halves = []
     for half in (0, 18):
         key_N18 = words(sample_N[:, None], QUESTION_WORD + half + np.arange(18))
         key_N18[~asked_N18] = np.iinfo(np.uint64).max
-        halves.append(half + smallest(key_N18, count))
+        halves.append(half + smallest(key_N18, min(PER_HALF, 3 * objects)))
     return np.concatenate(halves, axis=1)
 
 

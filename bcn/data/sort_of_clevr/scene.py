@@ -94,6 +94,12 @@ def scenes_legacy(sample_N: np.ndarray) -> Scenes:
     return Scenes(x_NK, y_NK, _shapes(sample_N), np.ones_like(x_NK, dtype=bool))
 
 
+def repeats(*scenes: Scenes) -> int:
+    """How many of all these scenes are copies of another: 0 where the splits share nothing and repeat nothing."""
+    rows = np.concatenate([np.concatenate([part * each.present for part in each], axis=1) for each in scenes])
+    return len(rows) - len(np.unique(rows, axis=0))
+
+
 def _shapes(sample_N: np.ndarray) -> np.ndarray:
     return (words(sample_N, SHAPE_WORD)[:, None] >> np.arange(6, dtype=np.uint64)).astype(np.uint8) & 1
 
@@ -101,8 +107,8 @@ def _shapes(sample_N: np.ndarray) -> np.ndarray:
 def _attempts(sample_N1: np.ndarray, number_T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x and y of (6, N, T): six bits each are one of the 64 numbers from 5 to 69 that are not the middle."""
     low_NT, high_NT = (words(sample_N1, CENTRE_WORD + 2 * number_T + part) for part in (0, 1))
-    bits_KNT = np.stack([*(low_NT >> np.uint64(12 * colour) for colour in range(5)), high_NT]).astype(np.int16)
-    x_KNT, y_KNT = bits_KNT & 63, bits_KNT >> 6 & 63
+    bits_KNT = np.stack([*(low_NT >> np.uint64(12 * colour) for colour in range(5)), high_NT]) & np.uint64(4095)
+    x_KNT, y_KNT = (bits_KNT & np.uint64(63)).astype(np.int16), (bits_KNT >> np.uint64(6)).astype(np.int16)
     return RADIUS + x_KNT + (x_KNT >= MIDDLE - RADIUS), RADIUS + y_KNT + (y_KNT >= MIDDLE - RADIUS)
 
 

@@ -65,11 +65,11 @@ class Generator:
         sample_B = words(self.stream, np.asarray(index))
         scenes = self.scenes(index)
         if self.questions == "all":
-            number_BQ = every_question(scenes.present)
+            number_BQ = every_question(scenes.present, objects=self.objects)
         elif self.legacy:
             number_BQ = sample_with_replacement(sample_B)
         else:
-            number_BQ = sample_distinct(sample_B, scenes.present)
+            number_BQ = sample_distinct(sample_B, scenes.present, objects=self.objects)
         answer_B36 = answer_all(scenes, own_distance=LEGACY_OWN_DISTANCE if self.legacy else None)
         return Samples(_draw_in_chunks(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
 
@@ -99,7 +99,7 @@ class SortOfClevr:
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         image_BCHW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
         number_BQ = number_BQ.long()
-        question_BQD = self.question_bits.index_select(0, number_BQ.flatten()).view(*number_BQ.shape, -1)
+        question_BQD = self.question_bits.index_select(0, number_BQ.flatten()).view(*number_BQ.shape, 11)
         return Batch(image_BCHW, answer_BQ.long(), question_BQD, number_BQ // 6)
 
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
@@ -128,11 +128,15 @@ class SortOfClevrStream(SortOfClevr):
         pass
 
     def _read(self, index: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        if (index < 0).any():
+            raise BcnError(f"index {index.min()}: a stream is indexed from 0 on")
         image, number, answer = (torch.from_numpy(part) for part in self.generator.samples(index))
         return image, number, answer
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         """The next indices; each seed has four thousand million of its own."""
+        if not 0 <= seed < 2**31 or (epoch + 1) * self.images > 2**32:
+            raise BcnError(f"seed {seed}, epoch {epoch}: a stream has seeds below 2**31, each with 2**32 images")
         return (seed << 32) + epoch * self.images + np.arange(self.images)
 
 
