@@ -5,10 +5,16 @@ from dataclasses import fields
 from importlib.resources import files
 
 import pytest
+import torch
 
+from bcn import create_model
+from bcn.data.registry import DATASETS
+from bcn.data.stl10 import find_stl10
 from bcn.engine.recipe import Optim
+from bcn.engine.train import train
 from bcn.errors import BcnError
 from bcn.paper.recipes import find_recipe, list_recipes
+from bcn.paper.results import Result
 
 SCALES = ("smoke", "cpu", "paper")
 TOML = tomllib.loads(files("bcn.paper").joinpath("tables.toml").read_text())
@@ -115,3 +121,42 @@ def test_unknown_names_are_answered():
         find_recipe("table3/multirnh", "cpu")
     with pytest.raises(BcnError, match="did you mean 'paper'"):
         find_recipe("table3/multirn-h", "papr")
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_model_and_data_sets_exist(name):
+    recipe = find_recipe(name, "paper")
+    with torch.device("meta"):
+        create_model(recipe.model, **dict(recipe.arguments))
+    known = {dataset: entry.splits for dataset, entry in DATASETS.items()}
+    assert recipe.data.split in known[recipe.data.name]
+    assert all("test" in known[other] for other in (recipe.data.name, *recipe.data.tests))
+
+
+def trainable():
+    """Every different recipe once; two pair models take minutes for one step on a CPU, and train by the same code."""
+    recipes = dict.fromkeys(find_recipe(name, "smoke") for name in list_recipes())
+    slow = ("sort-of-clevr/rn-h", "sort-of-clevr/rn-original")
+    for recipe in recipes:
+        if recipe.model not in slow:
+            generated = recipe.data.name.startswith("sort-of-clevr")
+            yield pytest.param(recipe, id=recipe.name, marks=() if generated else pytest.mark.data)
+
+
+@pytest.mark.parametrize("recipe", list(trainable()))
+def test_smoke_recipe_trains(recipe, tmp_path):
+    if recipe.data.name == "stl10":
+        try:
+            find_stl10()
+        except BcnError:
+            pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
+    record = train(recipe, seed=0, runs=tmp_path)
+    per_epoch = recipe.data.train // recipe.batch
+    assert record["steps"] == recipe.epochs * per_epoch > 0
+    assert record["overridden"] is False
+    assert set(record["metrics"]) == {"test", *recipe.data.tests}
+    counted = Result(recipe, 0, False, record)
+    for metric, _ in recipe.paper:
+        measured = counted.measured(metric)
+        assert measured is not None
+        assert 0 <= measured.value <= (10 if metric == "localisation" else 100)

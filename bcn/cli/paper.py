@@ -1,0 +1,117 @@
+"""`bcn recipes`, `bcn table`, `bcn plot`, `bcn report` and `bcn figure`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bcn.cli import app
+from bcn.errors import BcnError
+
+ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), cpu (within the hour) or paper (as published).")]
+ResultsOption = Annotated[Path, typer.Option(help="Where the records of finished runs are kept.")]
+
+
+@app.command()
+def recipes(
+    table: Annotated[str | None, typer.Argument(help="Only this table's: table3.")] = None,
+    scale: ScaleOption = "cpu",
+) -> None:
+    """List what can be trained: one recipe for each row of the paper's tables."""
+    from bcn.paper.recipes import find_recipe, list_recipes
+    from bcn.paper.tables import find_table
+
+    for name in list_recipes(find_table(table).name if table else None):
+        recipe = find_recipe(name, scale)
+        trained = "" if recipe.name == name else f"is {recipe.name}; "
+        paper = ", ".join(f"{metric} {value:g}" for metric, value in recipe.paper)
+        print(f"{name:38} {trained}{recipe.epochs} epochs of {recipe.data.name}; paper: {paper}")
+
+
+@app.command()
+def table(
+    name: Annotated[str, typer.Argument(help="table1, table2, table3, table3-legacy, deformation, bcn-size, ...")],
+    scale: ScaleOption = "cpu",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row: seeds 0, 1, ...")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at once; two or more have one thread each.")] = 1,
+    train: Annotated[bool, typer.Option("--train/--no-train", help="Train what is missing, or only render.")] = True,
+    rows: Annotated[str, typer.Option(help="Only these rows, with commas between them.")] = "",
+    runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Make a table of the paper: train the runs that are missing, then write it as markdown and CSV."""
+    from bcn.engine.log import duration, say
+    from bcn.paper.page import write_table
+    from bcn.paper.plan import measure, missing, train_all
+    from bcn.paper.recipes import find_recipe, list_recipes
+    from bcn.paper.tables import find_table
+
+    found = find_table(name)
+    find_recipe(list_recipes(name)[0], scale)  # refuses an unknown scale
+    failed: list[str] = []
+    planned = missing(found, scale, seeds, [row for row in rows.split(",") if row], results) if train else []
+    if planned:
+        measured = {recipe: measure(recipe, alone=jobs == 1) for recipe in dict.fromkeys(run.recipe for run in planned)}
+        total = 0.0
+        for run in planned:
+            step, steps = measured[run.recipe]
+            left = step * (steps - run.steps_done(runs))
+            total += left
+            say(f"{run.name}: about {duration(left)}, {steps:,} steps of {step:.3f} s")
+        say(f"{len(planned)} runs, about {duration(total / min(jobs, len(planned)))}")
+        failed = train_all(planned, runs=runs, results=results, jobs=jobs)
+    text, paths = write_table(found, scale, results)
+    print(text)
+    say(f"written: {', '.join(map(str, paths))}")
+    if failed:
+        raise BcnError(
+            f"these runs failed, for the reasons above: {', '.join(failed)}; the same command tries them again"
+        )
+
+
+@app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="Directories of runs.")],
+    out: Annotated[Path, typer.Option(help="Where to write, without the ending: PNG and SVG.")] = Path("curves"),
+) -> None:
+    """Draw loss and accuracy of several runs over their epochs."""
+    from bcn.engine.run import find_run
+    from bcn.paper.figures import curves
+    from bcn.paper.figures.canvas import write
+
+    drawn = {}
+    for run in map(find_run, runs):
+        label = " ".join([run.recipe.name, run.recipe.scale, *run.manifest["overrides"]])
+        drawn[f"{label}, seed {run.manifest['seed']}"] = [event for event in run.events() if event["event"] == "epoch"]
+    print(*write(curves.draw(drawn), out), sep="\n")
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Write the page with every table of the paper side by side with ours."""
+    from bcn.paper.page import write_page
+
+    print(*write_page(out, results), sep="\n")
+
+
+@app.command()
+def figure(
+    name: Annotated[str, typer.Argument(help="Without a name, the figures are listed.")] = "",
+    weights: Annotated[Path | None, typer.Option(help="A run's directory or a weights file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the images that are shown.")] = 0,
+    out: Annotated[Path, typer.Option(help="The directory to write into, as PNG and SVG.")] = Path("docs/figures"),
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Draw a figure of the paper."""
+    from bcn.paper.figures import FIGURES, draw_figure
+    from bcn.paper.figures.canvas import write
+
+    if not name:
+        for known, about in FIGURES.items():
+            print(f"{known:26} {about}")
+        sys.exit(0)
+    print(*write(draw_figure(name, weights=weights, results=results, seed=seed), out / name), sep="\n")

@@ -1,0 +1,35 @@
+"""What the model of a recipe costs, for the columns of a table."""
+
+from functools import cache
+from typing import NamedTuple
+
+from bcn.engine.recipe import Recipe
+
+IMAGES = {"scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96), "sort-of-clevr": (3, 75, 75)}
+"""the images that the models of a data set are trained on: channels, height, width"""
+
+
+class Cost(NamedTuple):
+    parameters: int
+    """as the paper counts: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR"""
+    macs: int
+    """for one question about one image, or one image where nothing is asked, in the literal form of the equations"""
+
+
+def cost(recipe: Recipe) -> Cost:
+    """
+    >>> from bcn.paper.recipes import find_recipe
+    >>> cost(find_recipe("table3/multirn-h", "cpu")).parameters
+    345074
+    """
+    return _cost(recipe.model, recipe.arguments)
+
+
+@cache
+def _cost(model: str, arguments: tuple[tuple[str, str | tuple[int, ...]], ...]) -> Cost:
+    from bcn.bench.count import count_parameters, literal_macs, on_meta
+
+    family = model.split("/")[0]
+    built = on_meta(model, **dict(arguments))
+    parameters = count_parameters(built, statistics=family != "sort-of-clevr")
+    return Cost(parameters, round(literal_macs(built, IMAGES[family]).total))

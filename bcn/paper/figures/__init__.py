@@ -1,0 +1,56 @@
+"""The figures of the paper, drawn from the layers themselves, from trained weights, or from the records of runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bcn.errors import BcnError, did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = {
+    "coordinate-planes": "figure 2: the coordinate planes of a 2:1 map",
+    "deflection": "figure 5: random convolutions over three coordinate systems",
+    "activation-scaled-mnist": "figures 4 and 7: what a BCN broadcasts of digits (weights)",
+    "activation-stl10": "figures 4 and 7: of photographs (weights)",
+    "activation-sort-of-clevr": "figures 4 and 8: of scenes (weights)",
+    "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees (weights)",
+    "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3 (records)",
+}
+WITH_WEIGHTS = {
+    "activation-scaled-mnist": ("scaled-mnist", "scaled-mnist-v1"),
+    "activation-stl10": ("stl10", "stl10"),
+    "activation-sort-of-clevr": ("sort-of-clevr", "sort-of-clevr-v1"),
+    "misclassified": ("scaled-mnist", "more-scaled-mnist-45-v1"),
+}
+"""the family of models that a figure shows, and the data set that its images come from"""
+
+
+def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0) -> "Figure":
+    """Draw a figure by its name."""
+    from bcn.paper.figures import accuracy_cost, coordinates, deflection
+
+    if name not in FIGURES:
+        raise did_you_mean("figure", name, FIGURES)
+    if name in WITH_WEIGHTS:
+        return _draw_with_weights(name, weights, seed)
+    if name == "coordinate-planes":
+        return coordinates.draw()
+    if name == "deflection":
+        return deflection.draw(seed=seed)
+    return accuracy_cost.draw(results)
+
+
+def _draw_with_weights(name: str, weights: Path | None, seed: int) -> "Figure":
+    from bcn.data.registry import open_dataset
+    from bcn.engine.trained import load_trained
+    from bcn.paper.figures import activation, misclassified
+
+    family, dataset = WITH_WEIGHTS[name]
+    if weights is None:
+        raise BcnError(f"{name} needs trained weights of a {family} model: give --weights with a run or a weights file")
+    model, description = load_trained(weights)
+    if not description["model"].startswith(f"{family}/"):
+        raise BcnError(f"{name} shows a {family} model, and {weights} holds {description['model']}: give other weights")
+    draw = misclassified.draw if name == "misclassified" else activation.draw
+    return draw(model, open_dataset(dataset, "test"), seed=seed)

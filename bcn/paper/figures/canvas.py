@@ -1,0 +1,52 @@
+"""What all figures share: matplotlib without a display, one look, PNG and SVG on disk."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bcn.data.files import atomic_write
+from bcn.errors import BcnError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#000000")
+"""told apart with colour-blind eyes too (Okabe and Ito)"""
+_LOOK: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "bcn",
+}
+
+
+def canvas(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tuple["Figure", Any]:
+    """A figure of `size` inches and its array of axes."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise BcnError("figures need matplotlib: pip install 'bcn[plot]'") from error
+    matplotlib.use("agg")
+    matplotlib.rcParams.update(_LOOK)
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
+    return figure, axes
+
+
+def write(figure: "Figure", path: Path) -> list[Path]:
+    """Write `path`.png and `path`.svg. Without dates, so that the same figure is the same file."""
+    from matplotlib import pyplot
+
+    written = []
+    for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+        target = path.with_name(f"{path.name}.{ending}")
+        with atomic_write(target) as temporary:
+            figure.savefig(temporary, format=ending, metadata=metadata)
+        written.append(target)
+    pyplot.close(figure)
+    return written

@@ -1,0 +1,56 @@
+"""Loss and accuracy of several runs over their epochs."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bcn.errors import BcnError
+from bcn.paper.figures.canvas import COLOURS, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Curve = Sequence[Mapping[str, Any]]
+"""one entry per epoch, as in a record or in the epochs of metrics.jsonl"""
+PANELS = {
+    "loss": "training loss",
+    "relational": "relational, %",
+    "non_relational": "non-relational, %",
+    "accuracy": "accuracy, %",
+    "localisation": "localisation error",
+}
+
+
+def draw(curves: Mapping[str, Curve]) -> "Figure":
+    """One line per run in each panel that any of the runs has; accuracies are those on the validation set.
+
+    Runs that share the part of their label before ", seed" share a colour.
+    """
+    if not any(curves.values()):
+        raise BcnError(f"nothing to draw: no epoch is finished in {', '.join(curves)}")
+    measured = {name for curve in curves.values() for entry in curve for name in entry}
+    if "relational" in measured:
+        measured -= {"accuracy"}
+    panels = [name for name in PANELS if name in measured]
+    groups = list(dict.fromkeys(label.split(", seed")[0] for label in curves))
+    figure, axes = canvas(1, len(panels), size=(1.2 + 3.2 * len(panels), 3.0 + 0.18 * len(groups)))
+    for panel, axis in zip(panels, axes[0], strict=True):
+        named: set[str] = set()
+        for label, curve in curves.items():
+            group = label.split(", seed")[0]
+            points = [(entry["epoch"], entry[panel]) for entry in curve if entry.get(panel) is not None]
+            if not points:
+                continue
+            epochs, values = zip(*points, strict=True)
+            scaled = [value if panel in ("loss", "localisation") else 100 * value for value in values]
+            colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 8 else "--"
+            once = None if group in named else group
+            axis.plot(epochs, scaled, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
+            named.add(group)
+        axis.set_xlabel("epoch")
+        axis.set_title(PANELS[panel], loc="left")
+        axis.grid(alpha=0.3)
+        if panel in ("loss", "localisation"):
+            axis.set_ylim(bottom=0)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
+    return figure

@@ -1,0 +1,99 @@
+"""docs/results.md: every table of the paper side by side with ours, curves, figures, and where we differ."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bcn.data.files import atomic_write
+from bcn.paper.figures import FIGURES, curves
+from bcn.paper.figures.canvas import write
+from bcn.paper.report import Line, grid, kinds_markdown, lines_of, markdown
+from bcn.paper.tables import TABLES, Table, published_rows
+
+INTRODUCTION = """# Results
+
+Made by `bcn report` from the records under `results/`, one for each finished run;
+[how to make them again](reproduce.md). A dash stands where we have not run anything. Parameters are counted as the
+paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR. MACs are
+multiply-accumulates for one question about one image (one image where nothing is asked) in the literal form of the
+equations. Time is the mean wall time of a run.
+"""
+SECTIONS = ("convolution", "bcn", "g", "f", "total")
+CLEVR = ("overall", "count", "exist", "compare_numbers", "query_attribute", "compare_attribute")
+
+
+def write_page(page: Path, results: Path) -> list[Path]:
+    """Write the page, and its curves into figures/ beside it; the hand-written where-we-differ.md ends it."""
+    written, parts = [page], [INTRODUCTION]
+    for table in TABLES.values():
+        parts.append(f"## {table.title}\n")
+        scales = [scale for scale in ("paper", "cpu") if any(line.results for line in lines_of(table, scale, results))]
+        for scale in scales or ["cpu"]:
+            lines = lines_of(table, scale, results)
+            parts.append(markdown(table, scale, lines))
+            if "relational" in table.metrics and (kinds := kinds_markdown(lines)):
+                parts.append(f"By kind of question, ours:\n\n{kinds}")
+            name = f"curves-{table.name}-{scale}"
+            if drawn := _curves(lines):
+                figure = curves.draw(drawn)
+                written += write(figure, page.parent / "figures" / name)
+                parts.append(f"![{table.title}: loss and accuracy over epochs](figures/{name}.png)\n")
+    parts += [_sections(), _clevr(), _figures(page.parent)]
+    by_hand = page.with_name("where-we-differ.md")
+    if by_hand.exists():
+        parts.append(by_hand.read_text())
+    with atomic_write(page) as temporary:
+        temporary.write_text("\n".join(part for part in parts if part))
+    return written
+
+
+def _curves(lines: Sequence[Line]) -> dict[str, curves.Curve]:
+    found = {f"{line.name}, seed {result.seed}": result.curve for line in lines for result in line.results}
+    return {name: curve for name, curve in found.items() if curve}
+
+
+def _sections() -> str:
+    """Appendix table 2, which needs no training: the paper's millions of MACs and those of our models."""
+    from bcn.bench.count import literal_macs, on_meta
+    from bcn.paper.cost import IMAGES
+
+    rows = []
+    for name, printed in published_rows("sections").items():
+        ours = literal_macs(on_meta(f"sort-of-clevr/{name}"), IMAGES["sort-of-clevr"])
+        cells = [(printed.get(section), getattr(ours, section) / 1e6) for section in SECTIONS]
+        rows.append(
+            [name, *(f"{'-' if paper is None else format(paper, 'g')} / {count:.4g}" for paper, count in cells)]
+        )
+    table = grid(["row", *(f"{section}, paper / ours" for section in SECTIONS)], rows)
+    return f"## Appendix table 2: cost by section, millions of MACs\n\n{table}\n"
+
+
+def _clevr() -> str:
+    """Table 4, of which nothing can be run without the original data."""
+    rows = [[name, *(f"{row[column]:g}" for column in CLEVR), "-"] for name, row in published_rows("clevr").items()]
+    table = grid(["row", *(f"{column.replace('_', ' ')}, paper" for column in CLEVR), "ours"], rows)
+    return f"## Table 4: CLEVR from pixels, %\n\n{table}\n"
+
+
+def _figures(docs: Path) -> str:
+    """Those figures that `bcn figure` has written beside the page."""
+    shown = [
+        f"**{name}**: {about}\n\n![{about}](figures/{name}.png)\n"
+        for name, about in FIGURES.items()
+        if (docs / "figures" / f"{name}.png").exists()
+    ]
+    return "\n".join(["## Figures\n", *shown]) if shown else ""
+
+
+def write_table(table: Table, scale: str, results: Path) -> tuple[str, list[Path]]:
+    """Write a table beside the records it is made from, as markdown and CSV; its markdown is also given back."""
+    from bcn.paper.report import as_csv
+
+    lines = lines_of(table, scale, results)
+    text = markdown(table, scale, lines)
+    if "relational" in table.metrics and (kinds := kinds_markdown(lines)):
+        text += f"\n{kinds}"
+    paths = [results / table.name / f"{scale}.md", results / table.name / f"{scale}.csv"]
+    for path, content in zip(paths, (f"# {table.title}\n\n{text}", as_csv(table, scale, lines)), strict=True):
+        with atomic_write(path) as temporary:
+            temporary.write_text(content)
+    return text, paths

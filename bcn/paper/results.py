@@ -1,0 +1,96 @@
+"""Finished runs under results/: one record each, read as the figures that a table needs."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bcn.data.files import atomic_write
+from bcn.engine.recipe import Recipe, fingerprint, from_json
+from bcn.errors import BcnError
+
+AFFINE = {
+    "more_scaled": "more-scaled-mnist-v1",
+    "rotated_10": "more-scaled-mnist-10-v1",
+    "rotated_45": "more-scaled-mnist-45-v1",
+    "affnist": "affine-mnist-v1",
+}
+"""the columns of the deformation table that are further test sets"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure of one run: in percent with its 95 % Wilson interval, or an error without one."""
+
+    value: float
+    total: int | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    recipe: Recipe
+    seed: int
+    overridden: bool
+    record: dict[str, Any]
+
+    def measured(self, metric: str) -> Measured | None:
+        """The figure of a column of the paper's tables, None where this run did not measure it."""
+        sets = self.record["metrics"]
+        if metric == "localisation":
+            error = sets["test"].get("localisation")
+            return None if error is None else Measured(error)
+        if metric in AFFINE:
+            counts = sets.get(AFFINE[metric], {}).get("all")
+        else:
+            counts = sets["test"].get({"accuracy": "all", "scaled": "all"}.get(metric, metric))
+        if counts is None:
+            return None
+        low, high = counts["interval"]
+        return Measured(100 * counts["accuracy"], counts["total"], 100 * low, 100 * high)
+
+    @property
+    def curve(self) -> list[dict[str, Any]]:
+        """Its epochs, thinned: epoch, loss, and what was measured on the validation set."""
+        return list(self.record["curve"])
+
+    @property
+    def minutes(self) -> float:
+        return float(self.record["seconds"]) / 60
+
+
+def result_path(results: Path, recipe: Recipe, seed: int) -> Path:
+    return results / recipe.name / f"{recipe.scale}-seed{seed}.json"
+
+
+def keep(record: Path, results: Path, recipe: Recipe, seed: int) -> Path:
+    """Copy a run's record to where tables are made from."""
+    path = result_path(results, recipe, seed)
+    with atomic_write(path) as temporary:
+        shutil.copyfile(record, temporary)
+    return path
+
+
+def read_result(path: Path) -> Result:
+    try:
+        record = json.loads(path.read_text())
+        recipe = from_json(record["recipe"])
+        return Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise BcnError(f"{path} is not the record of a run ({error}); remove it and train the run again") from error
+
+
+def results_of(results: Path, recipe: Recipe) -> tuple[list[Result], list[Path]]:
+    """The runs that count for a recipe, by seed; and the records left out: overridden, or of a recipe since changed."""
+    counted, left_out = [], []
+    for path in sorted((results / recipe.name).glob(f"{recipe.scale}-seed*.json")):
+        result = read_result(path)
+        if result.overridden or fingerprint(result.recipe) != fingerprint(recipe):
+            left_out.append(path)
+        else:
+            counted.append(result)
+    return sorted(counted, key=lambda result: result.seed), left_out

@@ -1,0 +1,163 @@
+"""The figures: the numbers in them, and that each is drawn or says in one sentence what it lacks."""
+
+import json
+import math
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("matplotlib")
+
+from bcn import create_model
+from bcn.data.registry import open_dataset
+from bcn.engine.checkpoint import save_weights
+from bcn.engine.record import describe
+from bcn.errors import BcnError
+from bcn.paper.figures import FIGURES, WITH_WEIGHTS, curves, draw_figure
+from bcn.paper.figures.activation import activation_maps, choose
+from bcn.paper.figures.canvas import write
+from bcn.paper.figures.deflection import SYSTEMS, deflection
+from bcn.paper.recipes import find_recipe
+from bcn.paper.results import result_path
+
+
+def is_drawn(figure, tmp_path) -> None:
+    """Both files are there, are what they say, and are not a blank page."""
+    from PIL import Image
+
+    png, svg = write(figure, tmp_path / "figure")
+    pixels = np.asarray(Image.open(png).convert("L"))
+    assert pixels.shape[0] > 200
+    assert pixels.shape[1] > 200
+    assert pixels.std() > 5
+    assert svg.read_text().startswith("<?xml")
+
+
+def weights_of(recipe_name: str, dataset: str, tmp_path):
+    recipe = find_recipe(recipe_name, "smoke")
+    torch.manual_seed(0)
+    path = tmp_path / "weights.safetensors"
+    model = create_model(recipe.model)
+    save_weights(path, model.state_dict(), describe(recipe, open_dataset(dataset, "test", images=2), 0, 1))
+    return path, model
+
+
+def test_deflection_is_what_an_exact_average_says():
+    """For one axis the response E|w x + b| of uniform weights is known: |x| / 2 + ... integrated by hand on a grid."""
+    found = deflection("x", "centre", size=5, initialisations=4000, seed=1)
+    grid = (torch.arange(2000) + 0.5) / 1000 - 1  # midpoints of [-1, 1], PyTorch's range for one input channel
+    exact = torch.stack([(grid[:, None] * x + grid[None, :]).abs().mean() for x in torch.linspace(-1, 1, 5)])
+    assert torch.allclose(found.response_HW, exact.expand(5, 5), rtol=0.02)
+    assert found.spread == pytest.approx(float(exact.expand(5, 5).std() / exact.mean()), rel=0.05)
+
+
+def test_deflection_of_the_three_systems():
+    top_left, centre, radial = (deflection(*system, initialisations=200) for system in SYSTEMS.values())
+    assert top_left.shift > 0.05 > 0.01 > max(centre.shift, radial.shift), "only top-left leans to one side"
+    assert top_left.corner == pytest.approx(1)
+    assert centre.corner == pytest.approx(1)
+    assert radial.corner < 0.8, "with r the strongest place may lie inside"
+
+
+def test_activation_maps_count_the_channels_of_the_vector():
+    torch.manual_seed(0)
+    model = create_model("sort-of-clevr/multirn-h")
+    image = torch.rand(3, 3, 75, 75)
+    count = activation_maps(model, image)
+    with torch.inference_mode():
+        vector, position = model.broadcast.pooled(model.features(image))
+    expected = torch.zeros(3, 10, 10)
+    for number in range(3):
+        for channel in range(256):
+            if vector[number, channel] > 0:
+                row, column = divmod(int(position[number, channel]), 10)
+                expected[number, row, column] += 1
+    assert torch.equal(count, expected)
+    with pytest.raises(BcnError, match="without a BCN"):
+        activation_maps(create_model("sort-of-clevr/mlp"), image)
+
+
+def test_images_are_chosen_by_the_seed():
+    dataset = open_dataset("sort-of-clevr-v1", "test", images=50)
+    first = choose(dataset, 16, seed=0)
+    assert len(set(first.tolist())) == 16
+    assert np.array_equal(first, choose(dataset, 16, seed=0))
+    assert not np.array_equal(first, choose(dataset, 16, seed=1))
+
+
+@pytest.mark.parametrize("name", ["coordinate-planes", "deflection"])
+def test_figures_that_need_nothing(name, tmp_path):
+    is_drawn(draw_figure(name, weights=None, results=tmp_path), tmp_path)
+
+
+def test_activation_of_scenes(tmp_path):
+    path, _ = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
+    is_drawn(draw_figure("activation-sort-of-clevr", weights=path, results=tmp_path), tmp_path)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["activation-scaled-mnist", "misclassified"])
+def test_activation_of_digits(name, tmp_path):
+    from bcn.paper.figures import activation, misclassified
+
+    dataset = open_dataset(WITH_WEIGHTS[name][1], "test", images=30)
+    draw = misclassified.draw if name == "misclassified" else activation.draw
+    figure = draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
+    if name == "misclassified":
+        labels = [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
+        assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misread")
+    is_drawn(figure, tmp_path)
+
+
+@pytest.mark.parametrize("name", WITH_WEIGHTS)
+def test_figures_without_their_weights_say_so(name, tmp_path):
+    with pytest.raises(BcnError, match="needs trained weights"):
+        draw_figure(name, weights=None, results=tmp_path)
+    with pytest.raises(BcnError, match="does not exist"):
+        draw_figure(name, weights=tmp_path / "nowhere", results=tmp_path)
+
+
+def test_figures_refuse_the_weights_of_another_data_set(tmp_path):
+    path, _ = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
+    with pytest.raises(BcnError, match="shows a scaled-mnist model"):
+        draw_figure("misclassified", weights=path, results=tmp_path)
+
+
+def test_accuracy_against_cost_needs_records(tmp_path):
+    with pytest.raises(BcnError, match="no records of table3"):
+        draw_figure("accuracy-cost", weights=None, results=tmp_path)
+    recipe = find_recipe("table3/multirn-h", "cpu")
+    share = {"correct": 97, "total": 100, "accuracy": 0.97, "interval": [0.9, 1]}
+    metrics = {"test": {"relational": share, "non_relational": share}}
+    record = {"recipe": asdict(recipe), "seed": 0, "overridden": False, "metrics": metrics, "seconds": 1, "curve": []}
+    path = result_path(tmp_path, recipe, 0)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(record))
+    figure = draw_figure("accuracy-cost", weights=None, results=tmp_path)
+    points = {(round(x), round(y, 1)) for line in figure.axes[0].lines for x, y in [line.get_xydata()[-1]]}
+    assert (23_591_250, 97.0) in points, "ours"
+    assert (23_591_250, 96.7) in points, "the paper's"
+    is_drawn(figure, tmp_path)
+
+
+def test_curves_draw_what_the_runs_measured(tmp_path):
+    first = [
+        {"epoch": e, "loss": 1 / e, "accuracy": 0.1 * e, "relational": 0.1 * e, "non_relational": 0.9} for e in (1, 2)
+    ]
+    figure = curves.draw({"a, seed 0": first, "a, seed 1": first, "b, seed 0": first[:1]})
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == ["training loss", "relational, %", "non-relational, %"]
+    assert [line.get_ydata()[-1] for line in figure.axes[1].lines] == [20.0, 20.0, 10.0]
+    assert math.isclose(figure.axes[0].lines[0].get_ydata()[1], 0.5)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    is_drawn(figure, tmp_path)
+    with pytest.raises(BcnError, match="no epoch is finished in a"):
+        curves.draw({"a": []})
+
+
+def test_unknown_figures_are_answered(tmp_path):
+    with pytest.raises(BcnError, match="did you mean 'deflection'"):
+        draw_figure("deflexion", weights=None, results=tmp_path)
+    assert set(WITH_WEIGHTS) < set(FIGURES)
