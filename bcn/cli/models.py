@@ -1,0 +1,88 @@
+"""`bcn models`: every model, its parameters and its cost, beside what the paper prints."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from bcn.cli import app
+from bcn.errors import did_you_mean
+
+NOTES = """\
+MACs are for one question about one image (one image where nothing is asked), in the form in which the paper writes
+and counts them: one more for a bias, two for BatchNorm, g's first layer under BCN. "executed" is what this package
+runs for one of Q questions about an image, multiply-accumulates alone.
+The paper's parameters include BatchNorm's statistics on Scaled-MNIST and STL-10, and leave them out on Sort-of-CLEVR,
+where mlp, cce-mlp and multirn-no-bcn are printed without their last layer too (2,570)."""
+
+
+@app.command()
+def models(
+    filter: Annotated[str, typer.Argument(help="Show the models whose names contain this.")] = "",
+    questions: Annotated[int, typer.Option(min=1, help="Questions about an image, which share its cost.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """List the models with their parameters and multiply-accumulates, counted and as the paper prints them."""
+    from bcn.models.registry import list_models
+
+    names = list_models(filter)
+    if not names:
+        raise did_you_mean("model", filter, list_models())
+    rows = [model_row(name, questions) for name in names]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print_models(rows, questions)
+
+
+def model_row(name: str, questions: int) -> dict[str, Any]:
+    from bcn.bench.count import count_parameters, executed_macs, literal_macs, on_meta
+    from bcn.models.registry import IMAGES
+    from bcn.paper.tables import published_rows
+
+    table, row = name.split("/")
+    model, image = on_meta(name), IMAGES[table]
+    literal, executed = literal_macs(model, image), executed_macs(model, image, questions=questions)
+    paper = published_rows(table.replace("-", "_")).get(row, {})
+    sections = published_rows("sections").get(row, {}) if table == "sort-of-clevr" else {}
+    return {
+        "model": name,
+        "parameters": count_parameters(model),
+        "with_statistics": count_parameters(model, statistics=True),
+        "paper_parameters": paper.get("params"),
+        "macs": asdict(literal),
+        "macs_total": literal.total,
+        "paper_macs_total": sections["total"] * 1e6 if sections else None,
+        "executed": executed.total,
+    }
+
+
+def print_models(rows: list[dict[str, Any]], questions: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("\nmodel", no_wrap=True)
+    parameters = ("\nparameters", "with\nstatistics", "\npaper")
+    macs = ("MACs\nCNN", "\nBCN", "\ng", "\nf", "\ntotal", "\npaper", f"executed,\nQ = {questions}")
+    for title in (*parameters, *macs):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        counts = (f"{row['parameters']:,}", f"{row['with_statistics']:,}", row["paper_parameters"] or "-")
+        cost = (*row["macs"].values(), row["macs_total"], row["paper_macs_total"], row["executed"])
+        table.add_row(row["model"], *counts, *map(_millions, cost))
+    console = Console()
+    console.width = max(console.width, 140)  # a pipe or a narrow terminal gets whole lines too
+    console.print(table)
+    print(f"\n{NOTES}")
+
+
+def _millions(macs: float | None) -> str:
+    """
+    >>> _millions(3594096.0), _millions(300.0), _millions(0.0)
+    ('3.59M', '300', '-')
+    """
+    if not macs:
+        return "-"
+    return f"{macs / 1e6:,.2f}M" if macs >= 1e5 else f"{macs:,.0f}"
