@@ -56,11 +56,11 @@ class Line:
 
 
 def lines_of(table: Table, scale: str, results: Path) -> list[Line]:
-    """The rows of a table, in the paper's order; beyond the paper, those of our recipes."""
+    """The rows of a table, in the paper's order; of a table of our own, its recipes."""
     recipes = {name.split("/")[1]: find_recipe(name, scale) for name in list_recipes(table.name)}
-    figures = published_rows(table.published)
+    figures = published_rows(table.published) if table.published else {}
     lines = []
-    for name in recipes if table.name == "beyond" else figures:
+    for name in figures or recipes:
         printed = figures.get(name, {})
         parameters = str(printed.get("params", "-"))
         if name not in recipes:

@@ -19,5 +19,8 @@ def multirn_h_stream(scale: Scale) -> Recipe:
         optim=Optim("adam", 1.5e-3, schedule="one-cycle", warmup=0.1, average=0.999),
         epochs=longer,
         non_relational_first=min(3, longer - 1),
-        deviations=("not an experiment of the paper, whose figures stand here for comparison",),
+        deviations=(
+            "not an experiment of the paper, whose figures for multirn-h stand here for comparison",
+            f"{longer} epochs of 9,800 fresh images with all 36 questions each, one-cycle to 0.0015, averaged weights",
+        ),
     )

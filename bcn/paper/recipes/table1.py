@@ -23,19 +23,21 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             optim=replace(recipe.optim, milestones=()),
             batch=16,
             epochs=1,
-            deviations=(*recipe.deviations, "smoke: 32 images, one epoch; the figures mean nothing"),
+            deviations=(*recipe.deviations, "a few images and one epoch: the figures mean nothing"),
         )
     if scale == "cpu":
+        epochs, peak, batch = 10, 0.05, 64
         return replace(
             recipe,
             scale=scale,
             data=replace(recipe.data, split="train"),
-            optim=replace(recipe.optim, lr=0.05, schedule="one-cycle", milestones=(), warmup=0.2),
-            epochs=10,
+            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.2),
+            batch=batch,
+            epochs=epochs,
             deviations=(
                 *recipe.deviations,
-                "cpu: 55,000 digits to train on and 5,000 to choose the best epoch by; at `paper` 60,000 and the last",
-                "cpu: 10 epochs, one-cycle to 0.05, instead of 30 epochs of 0.01, 0.001 and 0.0001",
+                "55,000 digits to train on and 5,000 to choose the best epoch by, instead of 60,000 and the last epoch",
+                f"{epochs} epochs in batches of {batch}, one-cycle to {peak:g}, instead of 30 epochs of falling rates",
             ),
         )
     return recipe
@@ -83,10 +85,11 @@ def deformable(scale: Scale) -> Recipe:
     recipe = vary(baseline(scale), "table1/deformable", "scaled-mnist/deformable")
     if scale == "paper":
         return replace(recipe, optim=replace(recipe.optim, lr=7e-5, milestones=()))
+    peak, clip = 0.01, 1.0
     return replace(
         recipe,
-        optim=replace(recipe.optim, lr=0.01, clip=1.0),
-        deviations=(*recipe.deviations, f"{scale}: peak rate 0.01 and gradients clipped to 1 instead of the rate 7e-5"),
+        optim=replace(recipe.optim, lr=peak, clip=clip),
+        deviations=(*recipe.deviations, f"a rate of {peak:g} and gradients clipped to {clip:g}, instead of 7e-5"),
     )
 
 

@@ -7,7 +7,7 @@ from bcn.paper.recipes.row import row, vary
 from bcn.paper.tables import published
 
 OPEN = (
-    "the paper does not give the batch size (128 here), the momentum (0.9 here), weight decay (5e-4 here) "
+    "the paper does not give the batch size (128 at its scale here), the momentum (0.9 here), weight decay (5e-4 here) "
     "or the initialisation (PyTorch's default here)",
 )
 
@@ -22,18 +22,19 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             optim=replace(recipe.optim, milestones=()),
             batch=2,
             epochs=1,
-            deviations=(*recipe.deviations, "smoke: 4 images, one epoch; the figures mean nothing"),
+            deviations=(*recipe.deviations, "a few images and one epoch: the figures mean nothing"),
         )
     if scale == "cpu":
+        epochs, peak, batch = 60, 0.1, 64
         return replace(
             recipe,
             scale=scale,
-            optim=replace(recipe.optim, lr=0.1, schedule="one-cycle", milestones=(), warmup=0.2),
-            batch=64,
-            epochs=60,
+            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.2),
+            batch=batch,
+            epochs=epochs,
             deviations=(
                 *recipe.deviations,
-                "cpu: 60 epochs in batches of 64, one-cycle to 0.1, instead of 200 epochs of falling rates",
+                f"{epochs} epochs in batches of {batch}, one-cycle to {peak:g}, instead of 200 epochs of falling rates",
             ),
         )
     return recipe

@@ -7,9 +7,9 @@ from bcn.paper.recipes.row import ROWS, Row, row, vary
 from bcn.paper.tables import published
 
 OPEN = (
-    "the paper does not give the batch size (8 images with their 20 questions each here), weight decay (none here) "
+    "the paper does not give the batch size (8 images with 20 questions each here), weight decay (none here) "
     "or the initialisation (PyTorch's default here)",
-    "all questions of an image are in the same step; the paper does not say how it groups them",
+    "all questions about an image are in the same step; the paper does not say how it groups them",
     "the epoch that is best on 1,000 validation images is tested; the paper does not say which it tests",
 )
 V1 = "data: sort-of-clevr-v1, the paper's rules without the faults of the generator of the time, 5,000 test images"
@@ -23,23 +23,25 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             recipe,
             scale=scale,
             data=replace(recipe.data, train=4, val=2, test=2),
+            optim=replace(recipe.optim, milestones=()),
             batch=2,
             epochs=2,
             non_relational_first=1,
-            deviations=(*recipe.deviations, "smoke: 4 images, two epochs; the figures mean nothing"),
+            deviations=(*recipe.deviations, "a few images and two epochs: the figures mean nothing"),
         )
     if scale == "cpu":
+        epochs, peak, first = 24, 0.0015, 3
         return replace(
             recipe,
             scale=scale,
-            optim=replace(recipe.optim, lr=1.5e-3, schedule="one-cycle", milestones=(), warmup=0.1),
+            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.1),
             batch=8,
-            epochs=24,
-            non_relational_first=3,
+            epochs=epochs,
+            non_relational_first=first,
             deviations=(
                 *recipe.deviations,
-                "cpu: 24 epochs, one-cycle to 0.0015, instead of 20 epochs of 0.001 and 30 of 0.0001",
-                "cpu: non-relational questions alone for the first three epochs",
+                f"{epochs} epochs, one-cycle to {peak:g}, instead of 20 epochs of 0.001 and 30 of 0.0001",
+                f"non-relational questions alone for the first {first} epochs",
             ),
         )
     return recipe

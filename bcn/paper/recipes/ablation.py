@@ -1,0 +1,48 @@
+"""What the `cpu` scale of table 3 owes to each of its choices: multirn-h with one of them changed at a time."""
+
+from dataclasses import replace
+
+from bcn.engine.recipe import Recipe, Scale
+from bcn.paper.recipes.row import row
+from bcn.paper.recipes.table3 import multirn_h
+
+row("ablation/as-table3")(multirn_h)
+
+
+def _changed(recipe: Recipe, name: str, change: str) -> Recipe:
+    return replace(recipe, name=f"ablation/{name}", deviations=(*recipe.deviations, change))
+
+
+@row("ablation/all-questions-at-once")
+def all_questions_at_once(scale: Scale) -> Recipe:
+    recipe = replace(multirn_h(scale), non_relational_first=0)
+    return _changed(recipe, "all-questions-at-once", "relational questions from the first epoch on")
+
+
+@row("ablation/groups-of-16")
+def groups_of_16(scale: Scale) -> Recipe:
+    return _changed(replace(multirn_h(scale), batch=16), "groups-of-16", "16 images in a step")
+
+
+@row("ablation/all-36-questions")
+def all_36_questions(scale: Scale) -> Recipe:
+    recipe = multirn_h(scale)
+    recipe = replace(recipe, data=replace(recipe.data, questions="all"))
+    return _changed(recipe, "all-36-questions", "all 36 questions about each training image instead of 20")
+
+
+@row("ablation/averaged-weights")
+def averaged_weights(scale: Scale) -> Recipe:
+    recipe = multirn_h(scale)
+    recipe = replace(recipe, optim=replace(recipe.optim, average=0.999))
+    return _changed(recipe, "averaged-weights", "the exponential moving average of the weights (0.999) is tested")
+
+
+@row("ablation/steps")
+def steps(scale: Scale) -> Recipe:
+    """The paper's two rates, 4 to 6 as in its 50 epochs, within the epochs of the scale."""
+    recipe = multirn_h(scale)
+    optim = replace(recipe.optim, lr=1e-3, schedule="steps", milestones=(round(0.4 * recipe.epochs),), warmup=0.0)
+    return _changed(
+        replace(recipe, optim=optim), "steps", "the paper's rates, 0.001 and then 0.0001, instead of one-cycle"
+    )
