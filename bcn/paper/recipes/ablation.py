@@ -19,9 +19,11 @@ def all_questions_at_once(scale: Scale) -> Recipe:
     return _changed(recipe, "all-questions-at-once", "relational questions from the first epoch on")
 
 
-@row("ablation/groups-of-16")
-def groups_of_16(scale: Scale) -> Recipe:
-    return _changed(replace(multirn_h(scale), batch=16), "groups-of-16", "16 images in a step")
+@row("ablation/larger-groups")
+def larger_groups(scale: Scale) -> Recipe:
+    recipe = multirn_h(scale)
+    recipe = replace(recipe, batch=2 * recipe.batch)
+    return _changed(recipe, "larger-groups", f"{recipe.batch} images in a step, twice as many")
 
 
 @row("ablation/all-36-questions")
