@@ -29,7 +29,8 @@ CENTRE_WORD = 64
 NONE = np.int16(1 << 14)
 """more than any squared distance, in a bit of its own"""
 _OWN_KK1 = NONE * np.eye(6, dtype=np.int16)[:, :, None]
-_NOWHERE_K11 = -1000 * np.arange(1, 7, dtype=np.int16)[:, None, None]
+_OUTSIDE_K11 = np.array([-6, -17, -28, 80, 91, 102], dtype=np.int8)[:, None, None]
+"""where objects that are not present stand aside: near nothing, and few enough bits away"""
 
 
 class Scenes(NamedTuple):
@@ -55,9 +56,11 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
     waiting, first = np.arange(len(sample_N)), 0
     while len(waiting):
-        attempts = min(max(8, 4096 // len(waiting)), 64)
+        attempts = min(max(6, 4096 // len(waiting)), 64)
         x_KNT, y_KNT = _attempts(sample_N[waiting, None], first + np.arange(attempts))
-        apart = np.flatnonzero(~_overlap(x_KNT, y_KNT, present_NK[waiting, None].transpose(2, 0, 1)))
+        if objects < 6:
+            x_KNT = np.where(present_NK[waiting, None].transpose(2, 0, 1), x_KNT, _OUTSIDE_K11)
+        apart = np.flatnonzero(~_overlap(x_KNT, y_KNT))
         x_KM, y_KM = (of_KNT.reshape(6, -1).take(apart, axis=1) for of_KNT in (x_KNT, y_KNT))
         row_M = apart // attempts
         shape_KM, present_KM = (of_NK.T.take(waiting[row_M], axis=1) for of_NK in (shape_NK, present_NK))
@@ -73,24 +76,26 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
 def scenes_legacy(sample_N: np.ndarray) -> Scenes:
     """Colour after colour is placed anywhere inside the image whose centre is at least 10 pixels from all before it."""
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
-    for colour in range(6):
-        waiting, first, attempts = np.arange(len(sample_N)), 0, 4
-        while len(waiting):
-            number_T = CENTRE_WORD + 8 * (first + np.arange(attempts)) + colour
-            word_NT = words(sample_N[waiting, None], number_T)
-            x_NT, y_NT = (
-                (RADIUS + below(SIDE - 2 * RADIUS, high_NT)).astype(np.int16)
-                for high_NT in (word_NT, word_NT << np.uint64(32))
-            )
-            free_NT = np.ones(word_NT.shape, dtype=bool)
-            for earlier in range(colour):
-                dx_NT, dy_NT = x_NT - x_NK[waiting, earlier, None], y_NT - y_NK[waiting, earlier, None]
-                free_NT &= dx_NT**2 + dy_NT**2 >= (2 * RADIUS) ** 2
-            row = np.flatnonzero(free_NT.any(axis=1))
-            attempt = free_NT[row].argmax(axis=1)
-            x_NK[waiting[row], colour], y_NK[waiting[row], colour] = x_NT[row, attempt], y_NT[row, attempt]
-            waiting = np.delete(waiting, row)
-            first += attempts
+    waiting, attempts = np.arange(len(sample_N)), 4
+    while len(waiting):
+        number_KT = CENTRE_WORD + np.arange(6)[:, None] + 8 * np.arange(attempts)
+        word_KTN = words(sample_N[waiting], number_KT[:, :, None])
+        x_KTN, y_KTN = (
+            (RADIUS + below(SIDE - 2 * RADIUS, high_KTN)).astype(np.int16)
+            for high_KTN in (word_KTN, word_KTN << np.uint64(32))
+        )
+        column = np.arange(len(waiting))
+        chosen: list[tuple[np.ndarray, np.ndarray]] = []
+        placed_N = np.ones(len(waiting), dtype=bool)
+        for x_TN, y_TN in zip(x_KTN, y_KTN, strict=True):
+            free_TN = np.ones(x_TN.shape, dtype=bool)
+            for x_N, y_N in chosen:
+                free_TN &= (x_TN - x_N) ** 2 + (y_TN - y_N) ** 2 >= (2 * RADIUS) ** 2
+            attempt_N = free_TN.argmax(axis=0)
+            placed_N &= free_TN[attempt_N, column]
+            chosen.append((x_TN[attempt_N, column], y_TN[attempt_N, column]))
+        x_NK[waiting], y_NK[waiting] = (np.stack(part, axis=1) for part in zip(*chosen, strict=True))
+        waiting, attempts = waiting[~placed_N], 4 * attempts
     return Scenes(x_NK, y_NK, _shapes(sample_N), np.ones_like(x_NK, dtype=bool))
 
 
@@ -107,15 +112,17 @@ def _shapes(sample_N: np.ndarray) -> np.ndarray:
 def _attempts(sample_N1: np.ndarray, number_T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x and y of (6, N, T): six bits each are one of the 64 numbers from 5 to 69 that are not the middle."""
     low_NT, high_NT = (words(sample_N1, CENTRE_WORD + 2 * number_T + part) for part in (0, 1))
-    bits_KNT = np.stack([*(low_NT >> np.uint64(12 * colour) for colour in range(5)), high_NT]) & np.uint64(4095)
-    x_KNT, y_KNT = (bits_KNT & np.uint64(63)).astype(np.int16), (bits_KNT >> np.uint64(6)).astype(np.int16)
+    bits_KNT = np.empty((6, *low_NT.shape), dtype=np.uint16)
+    for colour in range(5):
+        bits_KNT[colour] = low_NT >> np.uint64(12 * colour) & np.uint64(4095)
+    bits_KNT[5] = high_NT & np.uint64(4095)
+    x_KNT, y_KNT = (bits_KNT & 63).astype(np.int8), (bits_KNT >> 6).astype(np.int8)
     return RADIUS + x_KNT + (x_KNT >= MIDDLE - RADIUS), RADIUS + y_KNT + (y_KNT >= MIDDLE - RADIUS)
 
 
-def _overlap(x_KNT: np.ndarray, y_KNT: np.ndarray, present_KN1: np.ndarray) -> np.ndarray:
+def _overlap(x_KNT: np.ndarray, y_KNT: np.ndarray) -> np.ndarray:
     """Whether any two bounding boxes share a pixel."""
-    x_KNT = np.where(present_KN1, x_KNT, _NOWHERE_K11)
-    closest_NT = np.full(x_KNT.shape[1:], SIDE, dtype=np.int16)
+    closest_NT = np.full(x_KNT.shape[1:], SIDE, dtype=np.int8)
     for a, b in combinations(range(6), 2):
         apart_NT = np.maximum(abs(x_KNT[a] - x_KNT[b]), abs(y_KNT[a] - y_KNT[b]))
         np.minimum(closest_NT, apart_NT, out=closest_NT)
@@ -140,6 +147,7 @@ def _ambiguous(x_KN: np.ndarray, y_KN: np.ndarray, shape_KN: np.ndarray, present
 
 def squared_distances(x_KN: np.ndarray, y_KN: np.ndarray) -> np.ndarray:
     """(6, 6, N) from each object to each."""
+    x_KN, y_KN = x_KN.astype(np.int16), y_KN.astype(np.int16)
     square_KKN: np.ndarray = (x_KN[:, None] - x_KN) ** 2 + (y_KN[:, None] - y_KN) ** 2
     return square_KKN
 

@@ -24,7 +24,7 @@ from bcn.data.sort_of_clevr.questions import (
     sample_distinct,
     sample_with_replacement,
 )
-from bcn.data.sort_of_clevr.scene import SIDE, Scenes, scenes_legacy, scenes_v1
+from bcn.data.sort_of_clevr.scene import Scenes, scenes_legacy, scenes_v1
 from bcn.errors import BcnError, did_you_mean
 
 V1, LEGACY, STREAM = "sort-of-clevr-v1", "sort-of-clevr-legacy", "sort-of-clevr-stream"
@@ -36,7 +36,7 @@ STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
 
 Questions = Literal["sampled", "all"]
 CHUNK = 500
-"""images drawn at a time: their pixels stay in the cache"""
+"""images read at a time for a checksum"""
 
 
 class Samples(NamedTuple):
@@ -71,7 +71,7 @@ class Generator:
         else:
             number_BQ = sample_distinct(sample_B, scenes.present, objects=self.objects)
         answer_B36 = answer_all(scenes, own_distance=LEGACY_OWN_DISTANCE if self.legacy else None)
-        return Samples(_draw_in_chunks(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
+        return Samples(draw(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
 
 
 class SortOfClevr:
@@ -142,13 +142,6 @@ class SortOfClevrStream(SortOfClevr):
 
 def _chunks(images: int) -> Iterator[slice]:
     return (slice(first, min(first + CHUNK, images)) for first in range(0, images, CHUNK))
-
-
-def _draw_in_chunks(scenes: Scenes) -> np.ndarray:
-    image_B3HW = np.empty((len(scenes.x), 3, SIDE, SIDE), dtype=np.uint8)
-    for chunk in _chunks(len(scenes.x)):
-        draw(Scenes(*(part[chunk] for part in scenes)), out=image_B3HW[chunk])
-    return image_B3HW
 
 
 def make_sort_of_clevr(
