@@ -49,13 +49,17 @@ def open_affnist(split: str, *, data: str | Path | None = None, images: int | No
     return ArrayDataset("affnist", split, image_NCHW, np.concatenate(labels)[:stop], CLASSES)
 
 
-def find_affnist(part: str, data: str | Path | None = None) -> Path:
+def locate_affnist(part: str, data: str | Path | None = None) -> Path | None:
     """What holds `part` in `affnist/`: `test.mat`, the directory `test_batches`, or either as the published zip."""
     names = (f"{part}.mat", f"{part}_batches", f"{part}.mat.zip", f"{part}_batches.zip")
-    for root in (data_root(data), cache_root()):
-        for name in names:
-            if (root / "affnist" / name).exists():
-                return root / "affnist" / name
+    places = [root / "affnist" / name for root in (data_root(data), cache_root()) for name in names]
+    return next((place for place in places if place.exists()), None)
+
+
+def find_affnist(part: str, data: str | Path | None = None) -> Path:
+    path = locate_affnist(part, data)
+    if path is not None:
+        return path
     raise BcnError(
         f"affNIST's {part} is not in {data_root(data) / 'affnist'}: run `bcn data fetch affnist`, "
         f"or put the published {part}.mat.zip or {part}_batches.zip there"
@@ -64,11 +68,9 @@ def find_affnist(part: str, data: str | Path | None = None) -> Path:
 
 def fetch_affnist(*, data: str | Path | None = None) -> Path:
     """The published test set, downloaded into `data` or the cache where there is none; no checksum is published."""
-    try:
-        return find_affnist("test", data)
-    except BcnError:
-        home = data_root(data) if data else cache_root()
-        return download([URL + "test.mat.zip"], home / "affnist" / "test.mat.zip", md5=None)
+    path = locate_affnist("test", data)
+    home = (data_root(data) if data else cache_root()) / "affnist"
+    return path or download([URL + "test.mat.zip"], home / "test.mat.zip", md5=None)
 
 
 def make_affine_mnist(

@@ -18,6 +18,11 @@ def cache_directory(name: str, part: str) -> Path:
     return cache_root() / name / part
 
 
+def cached_parts(name: str) -> list[Path]:
+    """The directories that there are of a data set."""
+    return sorted(path for path in (cache_root() / name).glob("[!.]*") if path.is_dir())
+
+
 def open_cache(name: str, part: str, make: Callable[[Path], None]) -> dict[str, np.ndarray]:
     """The arrays that `make` writes as `.npy` files into the directory it is given, by their stems.
 

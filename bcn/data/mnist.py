@@ -74,7 +74,7 @@ def fetch_mnist(part: str, *, data: str | Path | None = None) -> tuple[np.ndarra
     The files, with or without .gz, are looked for in the data directory, in its `mnist` and `MNIST/raw`, and in the
     cache; only what is nowhere is downloaded, into `data` where it is given, otherwise into the cache.
     """
-    digits, labels = (_read(file, _find(file, data)) for file in FILES[part])
+    digits, labels = (_read(file, _find(file, data) or _download(file, data)) for file in FILES[part])
     return digits, labels
 
 
@@ -85,12 +85,22 @@ def open_mnist(split: str, *, data: str | Path | None = None, images: int | None
     return ArrayDataset("mnist", split, digits[start:stop, None], labels[start:stop], CLASSES)
 
 
-def _find(file: IdxFile, data: str | Path | None) -> Path:
+def find_mnist(data: str | Path | None = None) -> list[Path]:
+    """The files that are there."""
+    paths = (_find(file, data) for part in FILES.values() for file in part)
+    return [path for path in paths if path is not None]
+
+
+def _find(file: IdxFile, data: str | Path | None) -> Path | None:
     root = data_root(data)
     for directory in (root / "mnist", root / "MNIST" / "raw", root, cache_root() / "mnist"):
         for name in (file.name, file.name + ".gz"):
             if (directory / name).exists():
                 return directory / name
+    return None
+
+
+def _download(file: IdxFile, data: str | Path | None) -> Path:
     home = (data_root(data) if data else cache_root()) / "mnist"
     return download([mirror + file.name + ".gz" for mirror in MIRRORS], home / (file.name + ".gz"), md5=file.md5)
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from bcn.data import affnist, mnist, scaled_mnist, stl10
 from bcn.data.batch import Dataset
+from bcn.data.cache import cached_parts
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import did_you_mean
@@ -29,9 +30,13 @@ class Request:
 @dataclass(frozen=True)
 class Entry:
     about: str
-    origin: Literal["generated", "from MNIST", "published"]
+    origin: Literal["made when opened", "made once", "published"]
     splits: tuple[str, ...]
     open: Callable[[Request], Dataset]
+    find: Callable[[str | Path | None], list[Path]] | None = None
+    """what is there of the files that it needs, given where the original ones lie; None if it needs none"""
+    fetch: Callable[[str | Path | None], list[Path]] | None = None
+    """download the files"""
 
 
 def _sort_of_clevr(request: Request) -> Dataset:
@@ -62,31 +67,73 @@ def _stl10(request: Request) -> Dataset:
     return stl10.open_stl10(request.split, data=request.data, images=request.images)
 
 
-def _more_scaled(rotated: str = "") -> Entry:
-    return Entry(f"digits 28 to 160 px wide in 256x192{rotated}", "from MNIST", ("test",), _scaled_mnist)
+def _fetch_mnist(data: str | Path | None) -> list[Path]:
+    for part in mnist.FILES:
+        mnist.fetch_mnist(part, data=data)
+    return mnist.find_mnist(data)
 
 
-DATASETS = {
-    "sort-of-clevr-v1": Entry("six shapes, 20 questions", "generated", SORT_OF_CLEVR_SPLITS, _sort_of_clevr),
-    "sort-of-clevr-stream": Entry(
-        "as v1, training on fresh scenes without end", "generated", SORT_OF_CLEVR_SPLITS, _sort_of_clevr
+def _find_affnist(data: str | Path | None) -> list[Path]:
+    places = (affnist.locate_affnist(part, data) for part, _, _ in affnist.AFFNIST_SPLITS.values())
+    return [place for place in places if place is not None]
+
+
+def _find_stl10(data: str | Path | None) -> list[Path]:
+    place = stl10.locate_stl10(data)
+    return [] if place is None else [place]
+
+
+def _generated(about: str) -> Entry:
+    return Entry(about, "made when opened", SORT_OF_CLEVR_SPLITS, _sort_of_clevr)
+
+
+def _cached(name: str, about: str, splits: tuple[str, ...] = ("test",)) -> tuple[str, Entry]:
+    return name, Entry(about, "made once", splits, _scaled_mnist, lambda _: cached_parts(name))
+
+
+DATASETS: dict[str, Entry] = {
+    "sort-of-clevr-v1": _generated("six shapes, 20 questions about them"),
+    "sort-of-clevr-stream": _generated("as v1, training on fresh scenes without end"),
+    "sort-of-clevr-legacy": _generated("the public generator's rules, faults included"),
+    "mnist": Entry("digits, 28x28", "published", tuple(mnist.SPLITS), _mnist, mnist.find_mnist, _fetch_mnist),
+    **dict(
+        [
+            _cached("scaled-mnist-v1", "digits 28 to 105 px wide in 128x128", tuple(mnist.SPLITS)),
+            _cached("more-scaled-mnist-v1", "digits 28 to 160 px wide in 256x192"),
+            _cached("more-scaled-mnist-10-v1", "the same, turned by up to 10 degrees"),
+            _cached("more-scaled-mnist-45-v1", "the same, turned by up to 45 degrees"),
+        ]
     ),
-    "sort-of-clevr-legacy": Entry(
-        "the public generator's rules, faults included", "generated", SORT_OF_CLEVR_SPLITS, _sort_of_clevr
+    "affine-mnist-v1": Entry(
+        "digits in 40x40, made with affNIST's ranges", "made when opened", ("test",), _affine_mnist, mnist.find_mnist
     ),
-    "mnist": Entry("digits, 28x28", "published", tuple(mnist.SPLITS), _mnist),
-    "scaled-mnist-v1": Entry("digits 28 to 105 px wide in 128x128", "from MNIST", tuple(mnist.SPLITS), _scaled_mnist),
-    "more-scaled-mnist-v1": _more_scaled(),
-    "more-scaled-mnist-10-v1": _more_scaled(", turned up to 10 degrees"),
-    "more-scaled-mnist-45-v1": _more_scaled(", turned up to 45 degrees"),
-    "affine-mnist-v1": Entry("digits in 40x40, made with affNIST's ranges", "from MNIST", ("test",), _affine_mnist),
-    "affnist": Entry("affine digits in 40x40, as published", "published", tuple(affnist.AFFNIST_SPLITS), _affnist),
-    "stl10": Entry("photographs of ten classes, 96x96", "published", tuple(stl10.SPLITS), _stl10),
+    "affnist": Entry(
+        "affine digits in 40x40, as published",
+        "published",
+        tuple(affnist.AFFNIST_SPLITS),
+        _affnist,
+        _find_affnist,
+        lambda data: [affnist.fetch_affnist(data=data)],
+    ),
+    "stl10": Entry(
+        "photographs of ten classes, 96x96",
+        "published",
+        tuple(stl10.SPLITS),
+        _stl10,
+        _find_stl10,
+        lambda data: [stl10.fetch_stl10(data=data)],
+    ),
 }
 
 
 def list_datasets() -> list[str]:
     return list(DATASETS)
+
+
+def find_entry(name: str) -> Entry:
+    if name not in DATASETS:
+        raise did_you_mean("data set", name, DATASETS)
+    return DATASETS[name]
 
 
 def open_dataset(
@@ -103,6 +150,4 @@ def open_dataset(
     `data` is where the original files lie (`BCN_DATA` by default), `images` takes the first so many, `seed` decides
     what a generated set holds, `questions` which of Sort-of-CLEVR's are asked about each image.
     """
-    if name not in DATASETS:
-        raise did_you_mean("data set", name, DATASETS)
-    return DATASETS[name].open(Request(name, split, data, images, seed, questions))
+    return find_entry(name).open(Request(name, split, data, images, seed, questions))

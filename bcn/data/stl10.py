@@ -77,25 +77,31 @@ def upright(pixels: np.ndarray) -> np.ndarray:
 
 def find_stl10(data: str | Path | None = None) -> Path:
     """The directory `stl10_binary`; the official archive beside where it should be is unpacked into the cache first."""
-    roots = (data_root(data), cache_root())
-    for root in roots:
-        if (root / "stl10_binary").is_dir():
-            return root / "stl10_binary"
-    for root in roots:
-        if (root / "stl10_binary.tar.gz").exists():
-            return _unpack(root / "stl10_binary.tar.gz")
+    path = locate_stl10(data)
+    if path is not None:
+        return path if path.is_dir() else _unpack(path)
     raise BcnError(
-        f"STL-10 is not in {roots[0]}: run `bcn data fetch stl10` (2.6 GB), or put the official archive there"
+        f"STL-10 is not in {data_root(data)}: run `bcn data fetch stl10` (2.6 GB), or put the official archive there"
     )
+
+
+def locate_stl10(data: str | Path | None = None) -> Path | None:
+    """The directory `stl10_binary`, else the archive, in the data directory or in the cache."""
+    places = [
+        root / name for name in ("stl10_binary", "stl10_binary.tar.gz") for root in (data_root(data), cache_root())
+    ]
+    return next((place for place in places if place.exists()), None)
 
 
 def fetch_stl10(*, data: str | Path | None = None) -> Path:
     """The directory of STL-10's files, downloaded into `data` or the cache where there is none."""
-    try:
-        return find_stl10(data)
-    except BcnError:
+    if locate_stl10(data) is None:
         home = data_root(data) if data else cache_root()
-        return _unpack(download([URL], home / "stl10_binary.tar.gz", md5=ARCHIVE_MD5))
+        download([URL], home / "stl10_binary.tar.gz", md5=ARCHIVE_MD5)
+    directory = find_stl10(data)
+    for name in MD5:
+        _verified(directory / name)
+    return directory
 
 
 def _unpack(archive: Path) -> Path:

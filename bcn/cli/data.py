@@ -1,0 +1,157 @@
+"""`bcn data`: what data sets there are, where they lie, whether their checksums hold, what they look like."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from bcn.cli import app
+from bcn.errors import BcnError
+
+if TYPE_CHECKING:
+    from bcn.data.registry import Questions
+
+commands = typer.Typer(help="List, make, fetch, check and show the data sets.", no_args_is_help=True)
+app.add_typer(commands, name="data")
+
+Name = Annotated[str, typer.Argument(help="A data set; `bcn data list` lists them.")]
+Data = Annotated[Path | None, typer.Option(help="Where the original files lie (default: BCN_DATA).")]
+Seed = Annotated[int, typer.Option(min=0, help="Decides what a generated set holds; results are for 0.")]
+
+
+@commands.command("list")
+def list_(
+    data: Data = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """List the data sets, and where their files are."""
+    from bcn.data.registry import DATASETS
+
+    rows: list[dict[str, Any]] = []
+    for name, entry in DATASETS.items():
+        places = sorted({_shown(path) for path in entry.find(data)}) if entry.find else []
+        missing = missing_files(name, data)
+        rows.append({"name": name, "about": entry.about, "splits": entry.splits, "places": places, "missing": missing})
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        where = row["places"] or [row["missing"] or "made when it is opened"]
+        print(f"{row['name']:24} {row['about']:46} {where[0]}")
+        for more in where[1:]:
+            print(" " * 71, more)
+
+
+@commands.command()
+def make(
+    name: Name,
+    split: Annotated[str | None, typer.Option(help="One split (default: all).")] = None,
+    images: Annotated[int | None, typer.Option(min=1, help="The first so many images of each split.")] = None,
+    seed: Seed = 0,
+    questions: Annotated[str, typer.Option(help="sampled or all, where questions are asked.")] = "sampled",
+    out: Annotated[Path | None, typer.Option(help="Also write NAME-SPLIT.npz into this directory.")] = None,
+    data: Data = None,
+) -> None:
+    """Generate a data set. One that is cached is checked first, and made anew if it does not hold."""
+    from bcn.data.cache import cached_parts, check_cache, drop_cache
+    from bcn.data.checksums import CHECKSUMS
+    from bcn.data.export import write_npz
+    from bcn.data.registry import find_entry, open_dataset
+
+    if find_entry(name).origin == "published":
+        raise BcnError(f"{name} is published, not generated: run `bcn data fetch {name}`")
+    for part in cached_parts(name):
+        try:
+            check_cache(name, part.name)
+        except BcnError as error:
+            print(f"bcn: {error}; it is made anew", file=sys.stderr)
+            drop_cache(name, part.name)
+    for chosen in [split] if split else CHECKSUMS[name]:
+        dataset = open_dataset(
+            name, chosen, data=data, images=images, seed=seed, questions=cast("Questions", questions)
+        )
+        print(f"{name} {chosen}: {len(dataset):,} images, sha256 {dataset.checksum()}")
+        if out is not None:
+            print(write_npz(dataset, out / f"{name}-{chosen}.npz"))
+
+
+@commands.command()
+def fetch(name: Name, data: Data = None) -> None:
+    """Download a published data set, unless it is there, and verify it."""
+    from bcn.data.registry import find_entry
+
+    entry = find_entry(name)
+    if entry.fetch is None:
+        raise BcnError(f"{name} is generated, not downloaded: run `bcn data make {name}`")
+    for path in entry.fetch(data):
+        print(path)
+
+
+@commands.command()
+def check(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets (default: all that are here).")] = None,
+    data: Data = None,
+) -> None:
+    """Compare what data sets hold, image by image, with their known checksums; exit code 2 if one does not hold."""
+    from bcn.data.checksums import CHECKSUMS, check_dataset, check_files
+    from bcn.data.registry import find_entry
+
+    for name in names or ():
+        find_entry(name)
+    bad = []
+    for name in names or CHECKSUMS:
+        if missing := missing_files(name, data):
+            print(f"{name}: {missing}")
+            bad += [name] if names else []
+            continue
+        try:
+            check_files(name)
+            for split in CHECKSUMS[name]:
+                print(f"{name} {split}: {check_dataset(name, split, data=data)}", flush=True)
+        except BcnError as error:
+            print(f"{name}: {error}")
+            bad.append(name)
+    if bad:
+        raise BcnError(f"{', '.join(bad)}: not as it should be; what to do is said above")
+
+
+@commands.command()
+def show(
+    name: Name,
+    split: Annotated[str, typer.Option(help="Which split.")] = "test",
+    images: Annotated[int, typer.Option(min=1, max=600, help="How many images.")] = 24,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="The PNG to write (default: NAME-SPLIT.png).")] = None,
+    data: Data = None,
+) -> None:
+    """Write a contact sheet: the first images of a split with their labels."""
+    from bcn.data.files import atomic_write
+    from bcn.data.registry import open_dataset
+    from bcn.data.sheet import contact_sheet
+
+    path = out or Path(f"{name}-{split}.png")
+    if path.suffix.lower() != ".png":
+        raise BcnError(f"--out {path}: the sheet is a PNG, give a name that ends in .png")
+    sheet = contact_sheet(open_dataset(name, split, data=data, images=images, seed=seed), images)
+    with atomic_write(path) as temporary:
+        sheet.save(temporary, format="PNG")
+    print(path)
+
+
+def missing_files(name: str, data: Path | None) -> str | None:
+    """What to do about a data set that needs files that are not here."""
+    from bcn.data.registry import find_entry
+
+    entry = find_entry(name)
+    if entry.find is None or entry.find(data):
+        return None
+    if entry.origin == "made once":
+        return f"not made yet: `bcn data make {name}`"
+    return f"not here: `bcn data fetch {name if entry.fetch else 'mnist'}`"
+
+
+def _shown(path: Path) -> str:
+    """A file is shown by its directory, which it shares with others."""
+    return str(path.parent if path.is_file() else path)
