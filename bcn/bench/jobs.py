@@ -1,0 +1,92 @@
+"""What is measured: training steps and inference of a model, in our form and in the literal one, on random inputs.
+
+B images, Q questions about each.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bcn.bench.literal import literal
+from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.models.registry import create_model
+
+Form = Literal["ours", "literal"]
+Job = Callable[[], object]
+
+IMAGE = {"sort-of-clevr": (3, 75, 75), "scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96)}
+"""the image that the models of a data set are made for: (C, H, W)"""
+
+
+def build(name: str, form: Form) -> nn.Module:
+    torch.manual_seed(0)
+    model = create_model(name)
+    return model if form == "ours" else literal(model)
+
+
+def inputs(name: str, images: int, questions: int) -> tuple[Tensor, ...]:
+    """Random images, and random distinct questions for the models that take them."""
+    family, _, _ = name.partition("/")
+    image = torch.rand(images, *IMAGE[family])
+    return (image, torch.rand(images, questions, 11)) if family == "sort-of-clevr" else (image,)
+
+
+def training(name: str, form: Form = "ours", images: int | str = 16, questions: int | str = 20) -> Job:
+    """A whole step: forward, loss, backward, Adam."""
+    model, given = build(name, form).train(), inputs(name, int(images), int(questions))
+    optimiser = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+
+    def step() -> None:
+        out = model(*given)
+        logits = out[0] if isinstance(out, tuple) else out
+        loss = F.cross_entropy(logits.flatten(0, -2), torch.zeros(logits.shape[:-1], dtype=torch.long).flatten())
+        if isinstance(out, tuple):
+            loss = loss + out[1].square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+def inference(name: str, form: Form = "ours", images: int | str = 16, questions: int | str = 20) -> Job:
+    model, given = build(name, form).eval(), inputs(name, int(images), int(questions))
+
+    def run() -> None:
+        with torch.inference_mode():
+            model(*given)
+
+    return run
+
+
+def relation_layer(kind: str) -> MultiRelation | PairRelation:
+    """The relation of `sort-of-clevr/multirn` or `sort-of-clevr/rn` by itself."""
+    return MultiRelation(24, 11, broadcast=BroadcastConv(24)) if kind == "multirn" else PairRelation(24, 11)
+
+
+def relation(kind: str, objects: int | str) -> Job:
+    """Forward and backward of the relation alone, one question about one image of so many objects, a square number."""
+    torch.manual_seed(0)
+    side = round(int(objects) ** 0.5)
+    layer = relation_layer(kind)
+    map_BCHW = torch.rand(1, 24, side, side).contiguous(memory_format=torch.channels_last).requires_grad_()
+    question = torch.rand(1, 1, 11)
+
+    def step() -> None:
+        layer.zero_grad()
+        layer(map_BCHW, question).sum().backward()
+
+    return step
+
+
+def product(size: int = 2048) -> Job:
+    """The yardstick: a large matrix product, 2 size^3 floating-point operations."""
+    a, b, out = torch.rand(size, size), torch.rand(size, size), torch.empty(size, size)
+    return lambda: torch.mm(a, b, out=out)
+
+
+JOBS: dict[str, Callable[..., Job]] = {"training": training, "inference": inference, "relation": relation}

@@ -1,0 +1,181 @@
+"""`bcn bench speed`: what our form gains over the literal one, and how close it comes to what matrix products allow."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from bcn.bench.count import executed_macs, on_meta
+from bcn.bench.jobs import IMAGE, Form, Job, inference, product, training
+from bcn.bench.measure import Timing, alternate, peak_memory, threads
+from bcn.engine.machine import cores, keep_memory
+from bcn.paper.tables import published_rows
+
+SIZE = 2048
+MULTIRN_H = "sort-of-clevr/multirn-h"
+IMAGES, QUESTIONS = 16, 20
+
+Say = Callable[[str], None]
+
+
+def bench_speed(*, rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Every figure, at one thread and at all; `say` is told what is being measured."""
+    keep_memory()
+    figures: dict[str, Any] = {}
+    for count in sorted({1, cores()}):
+        with threads(count):
+            figures[f"{count} thread" + "s" * (count > 1)] = {
+                part.__name__: part(rounds, seconds, say)
+                for part in (forms, share_of_the_limit, questions_together, batches, table1, table3)
+            }
+    return figures | {"memory": memory(say)}
+
+
+def forms(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Training in our form and in the literal one: answers per second, and ratios to `sort-of-clevr/multirn-h`, ours.
+
+    A literal rival that needs seconds for an answer is given few at a time; its speed does not depend on it.
+    """
+    cases: dict[str, tuple[str, Form, int, int]] = {
+        "multirn-h": (MULTIRN_H, "ours", IMAGES, QUESTIONS),
+        "multirn-h, literal": (MULTIRN_H, "literal", IMAGES, QUESTIONS),
+        "multirn": ("sort-of-clevr/multirn", "ours", IMAGES, QUESTIONS),
+        "multirn, literal": ("sort-of-clevr/multirn", "literal", IMAGES, QUESTIONS),
+        "rn": ("sort-of-clevr/rn", "ours", 1, QUESTIONS),
+        "rn, literal": ("sort-of-clevr/rn", "literal", 1, QUESTIONS),
+        "rn-h": ("sort-of-clevr/rn-h", "ours", 1, 4),
+        "rn-h, literal": ("sort-of-clevr/rn-h", "literal", 1, 4),
+        "scaled-mnist/bcn": ("scaled-mnist/bcn", "ours", 64, 1),
+        "scaled-mnist/bcn, literal": ("scaled-mnist/bcn", "literal", 64, 1),
+        "stl10/bcn": ("stl10/bcn", "ours", 64, 1),
+        "stl10/bcn, literal": ("stl10/bcn", "literal", 64, 1),
+    }
+    say("training in our form and in the literal one")
+    times = alternate({name: training(*case) for name, case in cases.items()}, rounds=rounds, seconds=seconds)
+    answers = {name: images * questions for name, (_, _, images, questions) in cases.items()}
+    rates = {name: per_second(times[name], answers[name]) for name in cases}
+    pairs = {
+        "multirn-h": ("multirn-h, literal", "rn-h", "rn-h, literal"),
+        "multirn": ("multirn, literal", "rn", "rn, literal"),
+        "scaled-mnist/bcn": ("scaled-mnist/bcn, literal",),
+        "stl10/bcn": ("stl10/bcn, literal",),
+    }
+    speedups = {
+        f"{ours} / {rival}": rates[ours]["median"] / rates[rival]["median"]
+        for ours, rivals in pairs.items()
+        for rival in rivals
+    }
+    return {"answers_per_second": rates, "ratios": speedups}
+
+
+def share_of_the_limit(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Unavoidable floating-point operations by the time, as a share of the rate of a large matrix product."""
+    say("the share of the matrix-product limit")
+    cases = {
+        "training": training(MULTIRN_H, "ours", IMAGES, QUESTIONS),
+        "inference": inference(MULTIRN_H, "ours", IMAGES, QUESTIONS),
+        "product": product(SIZE),
+    }
+    times = alternate(cases, rounds=rounds, seconds=seconds)
+    limit = 2 * SIZE**3 / times["product"].median
+    flops = unavoidable(MULTIRN_H, IMAGES, QUESTIONS)
+    return {
+        "product_gflops": limit / 1e9,
+        **{
+            name: {"gflop": flops[name] / 1e9, "share": flops[name] / times[name].median / limit, **spread(times[name])}
+            for name in ("training", "inference")
+        },
+    }
+
+
+def unavoidable(name: str, images: int, questions: int) -> dict[str, float]:
+    """Floating-point operations of the matrix products and convolutions of a batch, two for a multiply-accumulate.
+
+    The backward pass needs each product twice more, for the gradients of its two sides; but not of the image.
+    """
+    model, size = on_meta(name), IMAGE[name.partition("/")[0]]
+    forward = images * questions * executed_macs(model, size, questions=questions).total
+    first = next(module for module in model.modules() if isinstance(module, nn.Conv2d))
+    height, width = first(torch.empty(1, *size, device="meta")).shape[-2:]
+    of_image = images * first.weight.numel() * height * width
+    return {"inference": 2 * forward, "training": 2 * (3 * forward - of_image)}
+
+
+def questions_together(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """All 36 questions about one image at once and one by one; one question alone."""
+    say("questions together and one by one")
+    together, single = inference(MULTIRN_H, "ours", 1, 36), inference(MULTIRN_H, "ours", 1, 1)
+
+    def one_by_one() -> None:
+        for _ in range(36):
+            single()
+
+    cases: dict[str, Job] = {"36 together": together, "36 one by one": one_by_one, "one": single}
+    times = alternate(cases, rounds=rounds, seconds=seconds)
+    return {
+        "milliseconds": {name: 1e3 * timing.median for name, timing in times.items()},
+        "ratio": times["36 one by one"].median / times["36 together"].median,
+    }
+
+
+def batches(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Training, answers per second, with growing batches; the smallest that reaches 90 % of the best."""
+    say("batches")
+    sizes = (1, 2, 4, 8, 16, 32)
+    cases = {str(images): training(MULTIRN_H, "ours", images, QUESTIONS) for images in sizes}
+    times = alternate(cases, rounds=rounds, seconds=seconds)
+    rates = {name: int(name) * QUESTIONS / timing.median for name, timing in times.items()}
+    enough = next(int(name) for name, rate in rates.items() if rate >= 0.9 * max(rates.values()))
+    return {"answers_per_second": rates, "smallest_for_90_percent": enough}
+
+
+def table1(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    say("the runtimes of table 1")
+    return runtimes("scaled_mnist", "scaled-mnist", "baseline", 20, 1, rounds, seconds)
+
+
+def table3(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    say("the runtimes of table 3")
+    return runtimes("sort_of_clevr", "sort-of-clevr", "mlp", 1, QUESTIONS, rounds, seconds)
+
+
+def runtimes(
+    table: str, family: str, baseline: str, images: int, questions: int, rounds: int, seconds: float
+) -> dict[str, Any]:
+    """Milliseconds for 100 samples, and as multiples of the baseline row, beside the paper's."""
+    paper = {name: row["runtime"] for name, row in published_rows(table).items() if "runtime" in row}
+    cases = {name: inference(f"{family}/{name}", "ours", images, questions) for name in paper}
+    times = alternate(cases, rounds=rounds, seconds=seconds / 4)
+    ours = {name: 1e3 * timing.median * 100 / (images * questions) for name, timing in times.items()}
+    return {
+        name: {
+            "milliseconds": ours[name],
+            "ratio": ours[name] / ours[baseline],
+            "paper_ratio": paper[name] / paper[baseline],
+        }
+        for name in paper
+    }
+
+
+def memory(say: Say) -> dict[str, int | None]:
+    """Bytes at the peak of two training steps above the idle process: 4 images with 20 questions, or 64 images."""
+    say("peak memory")
+    cases = {
+        (name, form): (4, QUESTIONS)
+        for name in (MULTIRN_H, "sort-of-clevr/multirn", "sort-of-clevr/rn")
+        for form in ("ours", "literal")
+    }
+    cases |= {(name, form): (64, 1) for name in ("scaled-mnist/bcn", "stl10/bcn") for form in ("ours", "literal")}
+    return {
+        f"{name}, {form}": peak_memory("training", name, form, str(images), str(questions))
+        for (name, form), (images, questions) in cases.items()
+    }
+
+
+def per_second(timing: Timing, count: int) -> dict[str, float]:
+    return {"median": count / timing.median, "low": count / timing.high, "high": count / timing.low}
+
+
+def spread(timing: Timing) -> dict[str, float]:
+    return {"seconds": timing.median, "low": timing.low, "high": timing.high}

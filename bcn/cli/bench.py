@@ -1,0 +1,77 @@
+"""`bcn bench speed`, `bcn bench scaling` and `bcn bench data`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bcn.cli import app
+
+bench = typer.Typer(help="Measure speed, everything by turns in one process.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+RoundsOption = Annotated[int, typer.Option(min=1, help="Rounds, in each of which every case runs in turn.")]
+SecondsOption = Annotated[float, typer.Option(min=0, help="Seconds that a case runs in a round, at least one call.")]
+OutOption = Annotated[Path, typer.Option(help="Where the record is written, as JSON.")]
+
+
+@bench.command()
+def speed(
+    rounds: RoundsOption = 7, seconds: SecondsOption = 1.0, out: OutOption = Path("results/bench/speed.json")
+) -> None:
+    """Our form against the literal one, and both against what matrix products allow."""
+    from bcn.bench.measure import record
+    from bcn.bench.speed import bench_speed
+    from bcn.data.files import write_json
+
+    figures = bench_speed(rounds=rounds, seconds=seconds, say=_say)
+    write_json(out, record("speed", figures))
+    _print(figures)
+    print(f"written: {out}")
+
+
+@bench.command()
+def scaling(
+    rounds: RoundsOption = 5,
+    seconds: SecondsOption = 0.5,
+    longest: Annotated[float, typer.Option(help="Leave out what takes more seconds than this a call.")] = 30.0,
+    out: OutOption = Path("results/bench/scaling.json"),
+) -> None:
+    """Cost against the number of objects: multiRN and RN, time and memory, with the plot beside the record."""
+    from bcn.bench.measure import record
+    from bcn.bench.scaling import bench_scaling, draw
+    from bcn.data.files import write_json
+
+    figures = bench_scaling(rounds=rounds, seconds=seconds, longest=longest, say=_say)
+    write_json(out, record("scaling", figures))
+    draw(figures, out)
+    _print(figures)
+    print(f"written: {out}, {out.with_suffix('.png')}, {out.with_suffix('.svg')}")
+
+
+@bench.command()
+def data(rounds: RoundsOption = 5, out: OutOption = Path("results/bench/data.json")) -> None:
+    """Each generator against a plain loop over the same specification, and the loader's share of a training step."""
+    from bcn.bench.data import bench_data
+    from bcn.bench.measure import record
+    from bcn.data.files import write_json
+
+    figures = bench_data(rounds=rounds, say=_say)
+    write_json(out, record("data", figures))
+    _print(figures)
+    print(f"written: {out}")
+
+
+def _say(what: str) -> None:
+    print(f"{what} ...", file=sys.stderr, flush=True)
+
+
+def _print(figures: dict[str, Any], depth: int = 0) -> None:
+    """Nested figures as indented lines, a leaf to a line."""
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            print(f"{'  ' * depth}{name}")
+            _print(value, depth + 1)
+        else:
+            print(f"{'  ' * depth}{name:34} {f'{value:.4g}' if isinstance(value, float) else value}")

@@ -1,0 +1,84 @@
+"""The benchmarks measure what they say. Times are never asserted, only what is counted."""
+
+import json
+
+import pytest
+import torch
+
+from bcn.bench.jobs import inference, relation, training
+from bcn.bench.measure import alternate, peak_memory
+from bcn.bench.scaling import draw, exponent, macs
+from bcn.bench.speed import unavoidable
+
+
+def test_cases_run_by_turns():
+    seen = []
+    cases = {name: (lambda name=name: seen.append(name)) for name in "ab"}
+    timings = alternate(cases, rounds=3, seconds=0)
+    assert seen[-6:] == ["a", "b"] * 3
+    for timing in timings.values():
+        assert 0 < timing.low <= timing.median <= timing.high
+        assert timing.rounds == 3
+
+
+@pytest.mark.parametrize("form", ["ours", "literal"])
+@pytest.mark.parametrize("name", ["sort-of-clevr/multirn", "sort-of-clevr/rn", "scaled-mnist/bcn", "stl10/bcn"])
+def test_jobs_run_in_both_forms(name, form):
+    training(name, form, 2, 2)()
+    inference(name, form, 2, 2)()
+
+
+def test_unavoidable_operations_are_those_of_the_matrix_products():
+    """multirn-h by hand, 16 images with 20 questions: per image CNN, BCN and g.0; per question g.1 and f."""
+    cnn = 38 * 38 * 27 * 24 + (19 * 19 + 100 + 100) * 216 * 24
+    bcn = 100 * (24 * 128 + 128 * 128 + 128 * 256)
+    g_first = 100 * 24 * 256 + 256 * 256
+    question = 11 * 256 + 100 * 256 * 256 + 2 * 256 * 256 + 256 * 10
+    planes = 100 * 3 * (128 + 256)  # once for all images
+    forward = 16 * (cnn + bcn + g_first + 20 * question)
+    found = unavoidable("sort-of-clevr/multirn-h", 16, 20)
+    assert found["inference"] == pytest.approx(2 * forward, abs=2 * planes)
+    assert found["training"] == pytest.approx(2 * (3 * forward - 16 * 38 * 38 * 27 * 24), abs=6 * planes)
+
+
+def test_exponents_of_the_operation_counts():
+    """O(n) and O(n^2), from the modules themselves."""
+    sizes = (400, 1600, 6400)
+    assert exponent({n: macs("multirn", n) for n in sizes}) == pytest.approx(1, abs=0.01)
+    assert exponent({n: macs("rn", n) for n in sizes}) == pytest.approx(2, abs=0.01)
+    assert exponent({25: 1.0, 400: 2.0}) is None
+
+
+def test_memory_of_a_relation_is_measured_above_the_idle_process():
+    few, many = (peak_memory("relation", "multirn", objects) for objects in ("100", "6400"))
+    if few is None:
+        pytest.skip("peak memory is read from /proc, which Linux has")
+    # At least the 6,400 objects' base and its gradient exist; at most a few dozen floats for each of their channels.
+    assert 2 * 6400 * 256 * 4 < many < 40 * 6400 * 256 * 4
+    assert few < many / 5
+
+
+def test_the_plot_has_both_models(tmp_path):
+    found = {
+        kind: {
+            "seconds": {400: 1.0, 1600: 4.0},
+            "bytes": {400: 10, 1600: 40},
+            "macs": {400: 1, 1600: 4, 6400: 16},
+            "exponent": 1.0,
+        }
+        for kind in ("multirn", "rn")
+    }
+    draw(json.loads(json.dumps(found)), tmp_path / "scaling.json")
+    assert (tmp_path / "scaling.png").stat().st_size > 5000
+    assert "multiRN" in (tmp_path / "scaling.svg").read_text()
+
+
+def test_relation_jobs_agree_with_their_operation_counts():
+    """The hot loop's share: as many rows go through g's second layer as there are objects, or pairs."""
+    shapes = {}
+    for kind in ("multirn", "rn"):
+        with torch.profiler.profile(record_shapes=True) as profile:
+            relation(kind, 16)()
+        (shapes[kind],) = (event.input_shapes for event in profile.events() if event.name == "bcn::pooled_sum")
+    assert shapes["multirn"][:2] == [[1, 16, 256], [1, 256]]
+    assert shapes["rn"][:2] == [[1, 16, 256], [16, 256]]
