@@ -7,6 +7,7 @@ There is no further smoothing where a picture shrinks: the sets that use this sh
 N pictures of S x S pixels become H x W pixels.
 """
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -23,16 +24,43 @@ def stretch(picture_NSS: np.ndarray, box_N4: np.ndarray, out_NHW: np.ndarray) ->
     Pixels whose centres lie in the box are interpolated between the centres of the picture's pixels, and repeat its
     border beyond the outermost centres; the others are 0.
     """
-    _, height, width = out_NHW.shape
     size = picture_NSS.shape[1]
-    for start in range(0, len(picture_NSS), STRETCHED):
-        chunk = slice(start, start + STRETCHED)
-        left, top, box_width, box_height = box_N4[chunk].astype(np.int32).T
-        across_NWS = _weights(size).take(_positions(left, box_width, width, size), axis=0)
-        down_NHS = _weights(size).take(_positions(top, box_height, height, size), axis=0)
+    out_NHW[...] = 0
+    for chunk, first_N2, window_2 in _windows(
+        box_N4[:, :2] / UNIT, (box_N4[:, :2] + box_N4[:, 2:]) / UNIT, out_NHW, STRETCHED
+    ):
+        start_N2 = (box_N4[chunk, :2] - first_N2 * UNIT).astype(np.int32)
+        length_N2 = box_N4[chunk, 2:].astype(np.int32)
+        across_NWS, down_NHS = (
+            _weights(size).take(_positions(start_N2[:, axis], length_N2[:, axis], window_2[axis], size), axis=0)
+            for axis in (0, 1)
+        )
         wide_NSW = picture_NSS[chunk].astype(np.float32) @ across_NWS.transpose(0, 2, 1)
         wide_NSW += 0.5  # to round: the weights of a row inside the box add up to 1, those outside to 0
-        np.copyto(out_NHW[chunk], down_NHS @ wide_NSW, casting="unsafe")
+        _put(out_NHW, chunk, first_N2, (down_NHS @ wide_NSW).astype(np.uint8))
+
+
+def _windows(
+    low_N2: np.ndarray, high_N2: np.ndarray, image_NHW: np.ndarray, count: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Go through pictures by their size, `count` at a time, which then need windows of about one size.
+
+    Each picture reaches from `low` to `high` in x and y. Gives the numbers of the pictures, the first pixel (x, y) of
+    each one's window, and the width and height of the windows.
+    """
+    limit_2 = np.array(image_NHW.shape[:0:-1])
+    order = np.argsort((high_N2 - low_N2).max(axis=1), kind="stable")
+    for start in range(0, len(order), count):
+        chunk = order[start : start + count]
+        first_N2 = np.clip(np.floor(low_N2[chunk]).astype(int), 0, limit_2)
+        last_N2 = np.clip(np.ceil(high_N2[chunk]).astype(int), 0, limit_2)
+        window_2 = (last_N2 - first_N2).max(axis=0)
+        yield chunk, np.minimum(first_N2, limit_2 - window_2), window_2
+
+
+def _put(image_NHW: np.ndarray, chunk: np.ndarray, first_N2: np.ndarray, block: np.ndarray) -> None:
+    windows = sliding_window_view(image_NHW, block.shape[1:], axis=(1, 2), writeable=True)
+    windows[chunk, first_N2[:, 1], first_N2[:, 0]] = block
 
 
 def _positions(start: np.ndarray, length: np.ndarray, pixels: int, size: int) -> np.ndarray:
@@ -64,12 +92,7 @@ def warp(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray,
     out_NHW[...] = 0
     centre_N2 = np.round(centre_N2 * 2**16) / 2**16  # so that it can be moved by whole pixels without rounding
     reach_N2 = np.abs(linear_N22).sum(axis=2) * (size / 2 + 0.5)
-    order = np.argsort(reach_N2[:, 1], kind="stable")  # so that the pictures of a chunk need windows of about one size
-    for start in range(0, len(order), WARPED):
-        chunk = order[start : start + WARPED]
-        limit = np.array(out_NHW.shape[:0:-1])
-        window_2 = np.minimum(np.ceil(2 * reach_N2[chunk].max(axis=0)).astype(int) + 1, limit)
-        first_N2 = np.clip(np.floor(centre_N2[chunk] - reach_N2[chunk]).astype(int), 0, limit - window_2)
+    for chunk, first_N2, window_2 in _windows(centre_N2 - reach_N2, centre_N2 + reach_N2, out_NHW, WARPED):
         x, y = _sources(linear_N22[chunk], centre_N2[chunk] - first_N2, window_2, size)
         place = (np.arange(len(chunk)) * side**2)[:, None, None] + ((y >> 8) * side + (x >> 8))
         x &= UNIT - 1
@@ -78,9 +101,7 @@ def warp(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray,
         place += side + 1
         above = flat.take(place) * (UNIT - x) + flat[1:].take(place) * x
         below = flat[side:].take(place) * (UNIT - x) + flat[side + 1 :].take(place) * x
-        block = (above * (UNIT - y) + below * y + UNIT**2 // 2) >> 16
-        windows = sliding_window_view(out_NHW, window_2[::-1], axis=(1, 2), writeable=True)
-        windows[chunk, first_N2[:, 1], first_N2[:, 0]] = block
+        _put(out_NHW, chunk, first_N2, ((above * (UNIT - y) + below * y + UNIT**2 // 2) >> 16).astype(np.uint8))
 
 
 def rotation(degrees: np.ndarray) -> np.ndarray:
