@@ -16,6 +16,8 @@ from bcn.data.sort_of_clevr.scene import RADIUS, SIDE, Scenes
 RGB = ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 156, 0), (128, 128, 128), (255, 255, 0))
 """of the six colours in their order"""
 WHITE = 255
+INKS = (0, 128, 156)
+"""the other values that occur in RGB"""
 IMAGE = 3 * SIDE**2
 """pixels of an image, channels counted apart"""
 CHUNK = 64
@@ -46,50 +48,55 @@ def draw(scenes: Scenes) -> np.ndarray:
     # on white ground white need not be painted
     plan = [
         (paint, np.searchsorted(centre_M, edge).tolist())
-        for value, centre_M, paint in _brushes(pixels, range(6), centre_NK, squares_NK, circles_NK)
-        if value != WHITE
+        for centre_M, paint in _brushes(pixels, range(6), INKS, centre_NK, squares_NK, circles_NK)
     ]
     for i in range(len(edge) - 1):
         pixels[edge[i] : edge[i + 1]] = WHITE
         for paint, at in plan:
             paint(slice(at[i], at[i + 1]))
-    for colour in range(1, 6):
-        covers_N = _covers(scenes, colour)
-        if covers_N.any():
-            this = covers_N, slice(colour, colour + 1)
-            for _, _, paint in _brushes(pixels, [colour], centre_NK[this], squares_NK[this], circles_NK[this]):
-                paint(slice(None))
+    for colour, covers_N in _covering(scenes):
+        this = covers_N, slice(colour, colour + 1)
+        brushes = _brushes(pixels, [colour], (*INKS, WHITE), centre_NK[this], squares_NK[this], circles_NK[this])
+        for _, paint in brushes:
+            paint(slice(None))
     return image_N3HW
 
 
-def _covers(scenes: Scenes, colour: int) -> np.ndarray:
-    """(N) whether the bounding box of this object shares pixels with one of an earlier colour."""
-    x_KN, y_KN, _, present_KN = (part.T for part in scenes)
-    near_KN = (abs(x_KN[:colour] - x_KN[colour]) <= 2 * RADIUS) & (abs(y_KN[:colour] - y_KN[colour]) <= 2 * RADIUS)
-    covers_N: np.ndarray = (near_KN & present_KN[:colour] & present_KN[colour]).any(axis=0)
-    return covers_N
+def _covering(scenes: Scenes) -> Iterator[tuple[int, np.ndarray]]:
+    """Colours, and the scenes in which their bounding box shares pixels with that of an earlier colour."""
+    x_KN, y_KN, _, present_KN = (np.ascontiguousarray(part.T) for part in scenes)
+    for colour in range(1, 6):
+        apart_KN = np.maximum(abs(x_KN[:colour] - x_KN[colour]), abs(y_KN[:colour] - y_KN[colour]))
+        near_KN = (apart_KN <= 2 * RADIUS) & present_KN[:colour] & present_KN[colour]
+        if near_KN.any():
+            yield colour, near_KN.any(axis=0)
 
 
 def _brushes(
-    pixels: np.ndarray, colours: Sequence[int], centre_NK: np.ndarray, squares_NK: np.ndarray, circles_NK: np.ndarray
-) -> Iterator[tuple[int, np.ndarray, Paint]]:
-    """Value, centres and painter of the runs of one length and value of the chosen squares or circles.
+    pixels: np.ndarray,
+    colours: Sequence[int],
+    inks: Sequence[int],
+    centre_NK: np.ndarray,
+    squares_NK: np.ndarray,
+    circles_NK: np.ndarray,
+) -> Iterator[tuple[np.ndarray, Paint]]:
+    """Centres and painter of the runs of one length and ink of the chosen squares or circles.
 
     The centres are given as pixels of the first channel, and come back as pixels of each channel, image after image.
     """
     rgb_K3 = np.array([RGB[colour] for colour in colours])
-    for value in sorted(set(rgb_K3.flat)):
-        colour_P, channel_P = np.nonzero(rgb_K3 == value)
+    for ink in inks:
+        colour_P, channel_P = np.nonzero(rgb_K3 == ink)
         centre_NP = centre_NK[:, colour_P] + channel_P * SIDE**2
         for chosen_NK, runs in ((squares_NK, SQUARE), (circles_NK, CIRCLE)):
             centre_M = centre_NP[chosen_NK[:, colour_P]]
             for length, start_R in runs if len(centre_M) else ():
-                yield value, centre_M, _painter(pixels, int(value), length, start_R[:, None] + centre_M)
+                yield centre_M, _painter(pixels, ink, length, start_R[:, None] + centre_M)
 
 
-def _painter(pixels: np.ndarray, value: int, length: int, start_RM: np.ndarray) -> Paint:
+def _painter(pixels: np.ndarray, ink: int, length: int, start_RM: np.ndarray) -> Paint:
     items = np.ndarray(pixels.size - length + 1, f"V{length}", pixels, strides=(1,))
-    run = np.array(np.void(bytes([value]) * length))
+    run = np.array(np.void(bytes([ink]) * length))
 
     def paint(these: slice) -> None:
         items[start_RM[:, these].reshape(-1)] = run

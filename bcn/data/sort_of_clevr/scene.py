@@ -49,14 +49,11 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
 
     The centres of a scene are drawn together, and drawn again together until none overlap and none are ambiguous.
     """
-    shape_NK = _shapes(sample_N)
-    present_NK = np.zeros_like(shape_NK, dtype=bool)
-    chosen = smallest(words(sample_N[:, None], PRESENT_WORD + np.arange(6)), objects)
-    np.put_along_axis(present_NK, chosen, True, axis=1)
+    shape_NK, present_NK = _shapes(sample_N), _present(sample_N, objects)
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
     waiting, first = np.arange(len(sample_N)), 0
     while len(waiting):
-        attempts = min(max(6, 4096 // len(waiting)), 64)
+        attempts = min(max(8, 2048 // len(waiting)), 64)
         x_KNT, y_KNT = _attempts(sample_N[waiting, None], first + np.arange(attempts))
         if objects < 6:
             x_KNT = np.where(present_NK[waiting, None].transpose(2, 0, 1), x_KNT, _OUTSIDE_K11)
@@ -65,8 +62,8 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
         row_M = apart // attempts
         shape_KM, present_KM = (of_NK.T.take(waiting[row_M], axis=1) for of_NK in (shape_NK, present_NK))
         clear = np.flatnonzero(~_ambiguous(x_KM, y_KM, shape_KM, present_KM))
-        row, first_clear = np.unique(row_M[clear], return_index=True)
-        found = clear[first_clear]
+        found = clear[np.diff(row_M[clear], prepend=-1) > 0]  # the first of each row
+        row = row_M[found]
         x_NK[waiting[row]], y_NK[waiting[row]] = x_KM[:, found].T, y_KM[:, found].T
         waiting = np.delete(waiting, row)
         first += attempts
@@ -109,14 +106,22 @@ def _shapes(sample_N: np.ndarray) -> np.ndarray:
     return (words(sample_N, SHAPE_WORD)[:, None] >> np.arange(6, dtype=np.uint64)).astype(np.uint8) & 1
 
 
+def _present(sample_N: np.ndarray, objects: int) -> np.ndarray:
+    present_NK = np.full((len(sample_N), 6), objects == 6)
+    if objects < 6:
+        chosen = smallest(words(sample_N[:, None], PRESENT_WORD + np.arange(6)), objects)
+        np.put_along_axis(present_NK, chosen, True, axis=1)
+    return present_NK
+
+
 def _attempts(sample_N1: np.ndarray, number_T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x and y of (6, N, T): six bits each are one of the 64 numbers from 5 to 69 that are not the middle."""
     low_NT, high_NT = (words(sample_N1, CENTRE_WORD + 2 * number_T + part) for part in (0, 1))
     bits_KNT = np.empty((6, *low_NT.shape), dtype=np.uint16)
     for colour in range(5):
-        bits_KNT[colour] = low_NT >> np.uint64(12 * colour) & np.uint64(4095)
-    bits_KNT[5] = high_NT & np.uint64(4095)
-    x_KNT, y_KNT = (bits_KNT & 63).astype(np.int8), (bits_KNT >> 6).astype(np.int8)
+        bits_KNT[colour] = low_NT >> np.uint64(12 * colour)
+    bits_KNT[5] = high_NT
+    x_KNT, y_KNT = (bits_KNT & 63).astype(np.int8), (bits_KNT >> 6 & 63).astype(np.int8)
     return RADIUS + x_KNT + (x_KNT >= MIDDLE - RADIUS), RADIUS + y_KNT + (y_KNT >= MIDDLE - RADIUS)
 
 
