@@ -20,7 +20,7 @@ from bcn.paper.page import write_page, write_table
 from bcn.paper.plan import Planned, measure, missing
 from bcn.paper.recipes import find_recipe
 from bcn.paper.report import lines_of, markdown
-from bcn.paper.results import result_path, results_of
+from bcn.paper.results import Estimate, keep_estimate, result_path, results_of
 from bcn.paper.tables import TABLES, find_table
 
 
@@ -176,9 +176,19 @@ def test_only_missing_runs_are_planned_seed_by_seed(tmp_path):
 
 
 def test_a_step_is_measured_and_the_steps_of_the_run_are_known():
-    seconds, steps = measure(find_recipe("table3/mlp", "smoke"), alone=False)
-    assert seconds > 0
-    assert steps == 4
+    estimate = measure(find_recipe("table3/mlp", "smoke"), alone=False)
+    assert estimate.step_seconds > 0
+    assert (estimate.steps, estimate.threads) == (4, 1)
+    assert estimate.seconds == 4 * estimate.step_seconds
+
+
+def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path):
+    keep_estimate(tmp_path, find_recipe("table3/rn-h", "cpu"), Estimate(step_seconds=30.0, steps=1200, threads=2))
+    changed = replace(find_recipe("table3/rn", "cpu"), epochs=99)
+    keep_estimate(tmp_path, changed, Estimate(step_seconds=30.0, steps=1200, threads=2))
+    text = markdown(find_table("table3"), "cpu", lines_of(find_table("table3"), "cpu", tmp_path))
+    assert cells(text, "rn-h")[-1] == "(about 10.0 h)"
+    assert cells(text, "rn")[-1] == "-", "measured for another recipe"
 
 
 def test_the_page_holds_every_table_and_the_hand_written_part(tmp_path):

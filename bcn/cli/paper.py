@@ -36,6 +36,7 @@ def table(
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each row: seeds 0, 1, ...")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at once; two or more have one thread each.")] = 1,
     train: Annotated[bool, typer.Option("--train/--no-train", help="Train what is missing, or only render.")] = True,
+    plan: Annotated[bool, typer.Option("--plan", help="Only measure how long the missing runs take.")] = False,
     rows: Annotated[str, typer.Option(help="Only these rows, with commas between them.")] = "",
     runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
     results: ResultsOption = Path("results"),
@@ -45,6 +46,7 @@ def table(
     from bcn.paper.page import write_table
     from bcn.paper.plan import measure, missing, train_all
     from bcn.paper.recipes import find_recipe, list_recipes
+    from bcn.paper.results import keep_estimate
     from bcn.paper.tables import find_table
 
     found = find_table(name)
@@ -52,15 +54,19 @@ def table(
     failed: list[str] = []
     planned = missing(found, scale, seeds, [row for row in rows.split(",") if row], results) if train else []
     if planned:
-        measured = {recipe: measure(recipe, alone=jobs == 1) for recipe in dict.fromkeys(run.recipe for run in planned)}
+        estimates = {}
+        for recipe in dict.fromkeys(run.recipe for run in planned):
+            estimates[recipe] = measure(recipe, alone=jobs == 1)
+            keep_estimate(results, recipe, estimates[recipe])
         total = 0.0
         for run in planned:
-            step, steps = measured[run.recipe]
-            left = step * (steps - run.steps_done(runs))
+            estimate = estimates[run.recipe]
+            left = estimate.step_seconds * (estimate.steps - run.steps_done(runs))
             total += left
-            say(f"{run.name}: about {duration(left)}, {steps:,} steps of {step:.3f} s")
+            say(f"{run.name}: about {duration(left)}, {estimate.steps:,} steps of {estimate.step_seconds:.3f} s")
         say(f"{len(planned)} runs, about {duration(total / min(jobs, len(planned)))}")
-        failed = train_all(planned, runs=runs, results=results, jobs=jobs)
+        if not plan:
+            failed = train_all(planned, runs=runs, results=results, jobs=jobs)
     text, paths = write_table(found, scale, results)
     print(text)
     say(f"written: {', '.join(map(str, paths))}")

@@ -15,7 +15,7 @@ Made by `bcn report` from the records under `results/`, one for each finished ru
 [how to make them again](reproduce.md). A dash stands where we have not run anything. Parameters are counted as the
 paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR. MACs are
 multiply-accumulates for one question about one image (one image where nothing is asked) in the literal form of the
-equations. Time is the mean wall time of a run.
+equations. Time is the mean wall time of a run, in brackets what a run would take by a few measured steps.
 """
 SECTIONS = ("convolution", "bcn", "g", "f", "total")
 CLEVR = ("overall", "count", "exist", "compare_numbers", "query_attribute", "compare_attribute")

@@ -15,7 +15,7 @@ from bcn.engine.recipe import Recipe
 from bcn.engine.run import find_run, run_id
 from bcn.errors import did_you_mean
 from bcn.paper.recipes import find_recipe, list_recipes
-from bcn.paper.results import keep, results_of
+from bcn.paper.results import Estimate, keep, results_of
 from bcn.paper.tables import Table
 
 POLL_SECONDS = 0.2
@@ -54,16 +54,17 @@ def missing(table: Table, scale: str, seeds: int, rows: Sequence[str], results: 
     return [Planned(recipe, seed) for seed in range(seeds) for recipe in recipes if seed not in done[recipe]]
 
 
-def measure(recipe: Recipe, *, alone: bool) -> tuple[float, int]:
-    """Seconds of one step, measured on real ones with the threads that a run will have, and the steps of the run."""
+def measure(recipe: Recipe, *, alone: bool) -> Estimate:
+    """How long a run takes, from real steps with the threads that it will have."""
     import numpy as np
     import torch
 
     from bcn.data.registry import open_dataset
     from bcn.engine.distributed import Ranks
     from bcn.engine.machine import default_threads
+    from bcn.engine.sets import Sets
     from bcn.engine.stop import Stop
-    from bcn.engine.train import Sets, Trainer
+    from bcn.engine.train import Trainer
 
     recipe = replace(recipe, non_relational_first=0)  # the later, longer kind of step
     data = recipe.data
@@ -77,7 +78,7 @@ def measure(recipe: Recipe, *, alone: bool) -> tuple[float, int]:
         batch = trainer.load(np.arange(min(recipe.batch, len(dataset))))
         trainer.step(trainer.state.model, batch, answers=batch.answer.numel())
         taken.append(time.perf_counter() - began)
-    return min(taken), trainer.total
+    return Estimate(min(taken), trainer.total, torch.get_num_threads())
 
 
 def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: int) -> list[str]:

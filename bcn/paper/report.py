@@ -13,7 +13,7 @@ from bcn.engine.log import duration
 from bcn.engine.recipe import Recipe
 from bcn.paper.cost import cost
 from bcn.paper.recipes import find_recipe, list_recipes
-from bcn.paper.results import Measured, Result, results_of
+from bcn.paper.results import Estimate, Measured, Result, estimate_of, results_of
 from bcn.paper.tables import Table, published_rows
 
 HEADINGS = {
@@ -53,6 +53,7 @@ class Line:
     """None where the paper cites the figures of others"""
     results: tuple[Result, ...] = ()
     left_out: tuple[Path, ...] = ()
+    estimate: Estimate | None = None
 
 
 def lines_of(table: Table, scale: str, results: Path) -> list[Line]:
@@ -69,7 +70,8 @@ def lines_of(table: Table, scale: str, results: Path) -> list[Line]:
         counted, left_out = results_of(results, recipes[name])
         paper = dict(recipes[name].paper)
         cells = tuple(_cell(paper[metric], [result.measured(metric) for result in counted]) for metric in table.metrics)
-        lines.append(Line(name, cells, parameters, recipes[name], tuple(counted), tuple(left_out)))
+        estimate = estimate_of(results, recipes[name])
+        lines.append(Line(name, cells, parameters, recipes[name], tuple(counted), tuple(left_out), estimate))
     return lines
 
 
@@ -98,8 +100,7 @@ def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
         ]
         counted = cost(line.recipe) if line.recipe else None
         parameters, macs = (f"{counted.parameters:,}", _short(counted.macs)) if counted else ("-", "-")
-        time = duration(60 * mean(result.minutes for result in line.results)) if line.results else "-"
-        rows.append([line.name, *figures, str(len(line.results)), line.paper_parameters, parameters, macs, time])
+        rows.append([line.name, *figures, str(len(line.results)), line.paper_parameters, parameters, macs, _time(line)])
     return f"{grid(headings, rows)}\n\n{_notes(scale, lines)}\n"
 
 
@@ -134,6 +135,13 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in markdown."""
     lines = [headings, ["---", *["--:"] * (len(headings) - 1)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _time(line: Line) -> str:
+    """The mean wall time of a run; of one that was never finished, what measured steps say it would take."""
+    if line.results:
+        return duration(60 * mean(result.minutes for result in line.results))
+    return f"(about {duration(line.estimate.seconds)})" if line.estimate else "-"
 
 
 def _short(macs: int) -> str:

@@ -2,11 +2,11 @@
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bcn.data.files import atomic_write
+from bcn.data.files import atomic_write, read_json, write_json
 from bcn.engine.recipe import Recipe, fingerprint, from_json
 from bcn.errors import BcnError
 
@@ -59,6 +59,34 @@ class Result:
     @property
     def minutes(self) -> float:
         return float(self.record["seconds"]) / 60
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long a run would take, from measured steps."""
+
+    step_seconds: float
+    steps: int
+    threads: int
+
+    @property
+    def seconds(self) -> float:
+        return self.step_seconds * self.steps
+
+
+def estimate_path(results: Path, recipe: Recipe) -> Path:
+    return results / recipe.name / f"{recipe.scale}-estimate.json"
+
+
+def keep_estimate(results: Path, recipe: Recipe, estimate: Estimate) -> None:
+    write_json(estimate_path(results, recipe), {"run": fingerprint(recipe), **asdict(estimate)})
+
+
+def estimate_of(results: Path, recipe: Recipe) -> Estimate | None:
+    """What was measured for this very recipe."""
+    path = estimate_path(results, recipe)
+    kept = read_json(path, "remove it and run `bcn table` with --plan") if path.exists() else {}
+    return Estimate(**kept) if kept.pop("run", None) == fingerprint(recipe) else None
 
 
 def result_path(results: Path, recipe: Recipe, seed: int) -> Path:

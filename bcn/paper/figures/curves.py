@@ -47,6 +47,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
             axis.plot(epochs, scaled, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
             named.add(group)
         axis.set_xlabel("epoch")
+        axis.locator_params("x", integer=True)
         axis.set_title(PANELS[panel], loc="left")
         axis.grid(alpha=0.3)
         if panel in ("loss", "localisation"):
