@@ -30,11 +30,12 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             deviations=(*recipe.deviations, "a few images and two epochs: the figures mean nothing"),
         )
     if scale == "cpu":
-        epochs, peak, first = 24, 0.0015, 3
+        epochs, peak, first, average = 24, 0.0015, 2, 0.999
         return replace(
             recipe,
             scale=scale,
-            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.1),
+            data=replace(recipe.data, questions="all"),
+            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.1, average=average),
             batch=8,
             epochs=epochs,
             non_relational_first=first,
@@ -42,6 +43,8 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
                 *recipe.deviations,
                 f"{epochs} epochs, one-cycle to {peak:g}, instead of 20 epochs of 0.001 and 30 of 0.0001",
                 f"non-relational questions alone for the first {first} epochs",
+                "all 36 questions about each training image instead of 20",
+                f"the exponential moving average of the weights ({average:g}) is tested",
             ),
         )
     return recipe
