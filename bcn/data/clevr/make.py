@@ -1,0 +1,137 @@
+"""Make clevr-like-v1 in CLEVR's layout, in parts of 100 images: the unit of processes, of shards and of going on later.
+
+A part is pictures, and when they are there a file in `parts/` with one line for each image: {"scene", "questions"}.
+When all parts of a split are there, they are joined to `scenes/CLEVR_<split>_scenes.json` and
+`questions/CLEVR_<split>_questions.json`. More images can be ordered later: the parts serve again.
+"""
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.render import render_scene, require_tracer
+from bcn.data.clevr.scene import VERSION, make_scene
+from bcn.data.files import atomic_write, locked
+from bcn.errors import BcnError
+
+PART = 100
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is made. It stands in the files, and another order for the same place is refused."""
+
+    split: str = "train"
+    seed: int = 0
+    size: int = 128
+    version: str = VERSION
+
+
+def make_clevr_like(
+    directory: Path,
+    order: Order,
+    images: int,
+    *,
+    shard: tuple[int, int] = (1, 1),
+    jobs: int = 1,
+    done: Callable[[int], None] = print,
+) -> bool:
+    """Make what is missing of shard 1, 2, ... of so many, and join if that was all; whether the split is whole.
+
+    `done` hears the number of images as parts are finished.
+    """
+    number, shards = shard
+    if not 1 <= number <= shards:
+        raise BcnError(f"shard {number}/{shards} was given: accepted are 1/{shards} to {shards}/{shards}")
+    require_tracer()
+    for path in sorted((directory / "parts").glob(f"{order.split}-*.jsonl")):
+        if (there := _info(path)) != asdict(order):
+            raise BcnError(f"{path} was made with {there}, not with {asdict(order)}: give these, or another directory")
+    tasks = [(directory, order, indices) for indices in _parts(images)[number - 1 :: shards]]
+    if jobs == 1:
+        for count in map(_make_part, tasks):
+            done(count)
+    else:
+        # Spawned, because a forked child shares locks of the libraries' threads.
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            for count in pool.map(_make_part, tasks):
+                done(count)
+    return join(directory, order, images)
+
+
+def join(directory: Path, order: Order, images: int) -> bool:
+    """Write the files of scenes and questions if all parts are there; whether they are."""
+    parts = _parts(images)
+    with locked(directory / "parts" / f"{order.split}.lock"):
+        if not all(_is_whole(directory, order, indices) for indices in parts):
+            return False
+        info = json.dumps(asdict(order) | {"images": images})
+        for key in ("scenes", "questions"):
+            path = directory / key / f"CLEVR_{order.split}_{key}.json"
+            with atomic_write(path) as temporary, open(temporary, "w") as file:
+                file.write(f'{{"info": {info}, "{key}": [\n')
+                for position, text in enumerate(_entries(directory, order, parts, key)):
+                    file.write(",\n" * (position > 0) + text)
+                file.write("\n]}\n")
+    return True
+
+
+def _parts(images: int) -> list[range]:
+    return [range(start, min(start + PART, images)) for start in range(0, images, PART)]
+
+
+def _file(directory: Path, order: Order, indices: range) -> Path:
+    return directory / "parts" / f"{order.split}-{indices.start:06d}.jsonl"
+
+
+def _picture(directory: Path, order: Order, index: int) -> Path:
+    return directory / "images" / order.split / f"CLEVR_{order.split}_{index:06d}.png"
+
+
+def _info(path: Path) -> Any:
+    with open(path) as file:
+        return json.loads(file.readline())["info"]
+
+
+def _is_written(directory: Path, order: Order, indices: range) -> bool:
+    path = _file(directory, order, indices)
+    return path.exists() and path.read_text().count("\n") > len(indices)  # the first line is the order
+
+
+def _is_whole(directory: Path, order: Order, indices: range) -> bool:
+    pictures = all(_picture(directory, order, index).exists() for index in indices)
+    return pictures and _is_written(directory, order, indices)
+
+
+def _entries(directory: Path, order: Order, parts: list[range], key: str) -> Iterator[str]:
+    """The scenes or the questions of all parts, as JSON; never more than a part in memory."""
+    for indices in parts:
+        for line in _file(directory, order, indices).read_text().splitlines()[1 : len(indices) + 1]:
+            entry = json.loads(line)
+            yield from map(json.dumps, entry["questions"] if key == "questions" else [entry["scene"]])
+
+
+def _make_part(task: tuple[Path, Order, range]) -> int:
+    """Make a part, leaving what is there already; how many images it has."""
+    from PIL import Image
+
+    directory, order, indices = task
+    if _is_whole(directory, order, indices):
+        return len(indices)
+    lines = [json.dumps({"info": asdict(order)})]
+    for index in indices:
+        scene = make_scene(index, split=order.split, seed=order.seed)
+        path = _picture(directory, order, index)
+        if not path.exists():
+            picture = Image.fromarray(render_scene(scene, width=order.size, height=order.size))
+            with atomic_write(path) as temporary:
+                picture.save(temporary, format="PNG")
+        lines.append(json.dumps({"scene": scene, "questions": make_questions(scene, seed=order.seed)}))
+    with atomic_write(_file(directory, order, indices)) as temporary:
+        temporary.write_text("\n".join(lines) + "\n")
+    return len(indices)

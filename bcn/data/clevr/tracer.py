@@ -1,0 +1,300 @@
+# mypy: disable-error-code="untyped-decorator, import-untyped, import-not-found, unused-ignore"
+"""A small path tracer, compiled by numba: spheres, rounded cubes and cylinders on a plane under three area lights.
+
+Every object is convex, so a ray that leaves one cannot meet it again: `skip` names it, and nothing needs an offset.
+Objects are rows of an array: shape, centre (3), radius, cosine and sine of the rotation, metal (0 or 1), colour (3),
+square of the radius of the sphere around it. Lights are rows: centre (3), direction of its face (3), strength (3).
+The constants of the look were fitted to original images: the ground, highlights and reflections on metal spheres.
+"""
+
+import math
+
+from numba import njit, uint32
+
+CUBE, SPHERE, CYLINDER = 0, 1, 2
+SKY, GROUND = -2, -1
+FAR = 1e9
+EDGE = (0.12, 0.0, 0.05)
+"""radius of the rounded edges of each shape, in units of its size"""
+BOUND = (math.sqrt(3.0) - (math.sqrt(3.0) - 1) * EDGE[CUBE], 1.0, math.sqrt(2.0))
+"""radius of the sphere around each shape, in units of its size"""
+BOUNCES = 3
+
+EARTH = 0.6
+"""reflectance of the ground"""
+AMBIENT = 0.136 / EARTH
+"""light from everywhere on matte surfaces"""
+EXTENT = 0.5
+"""half the side of a light"""
+GLOSS, SHEEN = 0.05, 0.5
+"""roughness (alpha of GGX) of metal and of the coat of rubber"""
+COAT, RUBBER = 0.02, 0.8
+"""strength of that coat, and reflectance of rubber of full colour"""
+
+fast = njit(fastmath=True, cache=True, nogil=True, error_model="numpy")
+# A call that passes an array pays for counting its references, half of the time in all; inlined, it does not.
+inlined = njit(fastmath=True, nogil=True, error_model="numpy", inline="always")
+
+
+@fast
+def distance(shape, x, y, z):  # type: ignore[no-untyped-def]
+    """Signed distance to a rounded cube or cylinder of radius 1 at the origin."""
+    if shape == CUBE:
+        edge = EDGE[CUBE]
+        a, b, c = abs(x) - 1 + edge, abs(y) - 1 + edge, abs(z) - 1 + edge
+        inside = min(max(a, b, c), 0.0)
+        a, b, c = max(a, 0.0), max(b, 0.0), max(c, 0.0)
+        return math.sqrt(a * a + b * b + c * c) + inside - edge
+    edge = EDGE[CYLINDER]
+    a, b = math.sqrt(x * x + y * y) - 1 + edge, abs(z) - 1 + edge
+    inside = min(max(a, b), 0.0)
+    a, b = max(a, 0.0), max(b, 0.0)
+    return math.sqrt(a * a + b * b) + inside - edge
+
+
+@inlined
+def meets(objects, index, x, y, z, dx, dy, dz, start, end):  # type: ignore[no-untyped-def]
+    """Where a ray that is in the bounding sphere from `start` to `end` meets the object; FAR when it does not."""
+    shape = int(objects[index, 0])
+    if shape == SPHERE:
+        return start if start > 0.0 else FAR
+    radius, cos, sin = objects[index, 4], objects[index, 5], objects[index, 6]
+    scale = 1.0 / radius
+    x, y, dx, dy = x * cos + y * sin, y * cos - x * sin, dx * cos + dy * sin, dy * cos - dx * sin
+    x, y, z = x * scale, y * scale, z * scale
+    t, end = max(start, 0.0) * scale, end * scale
+    for _ in range(48):
+        step = distance(shape, x + t * dx, y + t * dy, z + t * dz)
+        if step < 1e-3:
+            return t * radius
+        t += step
+        if t > end:
+            break
+    return FAR
+
+
+@inlined
+def nearest(objects, skip, ox, oy, oz, dx, dy, dz, far, any_will_do):  # type: ignore[no-untyped-def]
+    """The first object that the unit ray meets within `far`, and how far away: an index, GROUND or SKY."""
+    found = SKY
+    if dz < 0.0 and skip != GROUND and -oz < far * -dz:
+        found, far = GROUND, -oz / dz
+    for index in range(len(objects)):
+        x, y, z = ox - objects[index, 1], oy - objects[index, 2], oz - objects[index, 3]
+        middle = -(x * dx + y * dy + z * dz)
+        half = middle * middle - (x * x + y * y + z * z) + objects[index, 11]  # of the chord, squared
+        if half > 0.0 and index != skip:
+            half = math.sqrt(half)
+            if middle + half > 0.0 and middle - half < far:
+                t = meets(objects, index, x, y, z, dx, dy, dz, middle - half, middle + half)
+                if t < far:
+                    found, far = index, t
+                    if any_will_do:
+                        break
+    return found, far
+
+
+@inlined
+def normal(objects, index, x, y, z):  # type: ignore[no-untyped-def]
+    if index == GROUND:
+        return 0.0, 0.0, 1.0
+    shape, radius, cos, sin = int(objects[index, 0]), objects[index, 4], objects[index, 5], objects[index, 6]
+    x, y, z = (x - objects[index, 1]) / radius, (y - objects[index, 2]) / radius, (z - objects[index, 3]) / radius
+    if shape != SPHERE:
+        x, y = x * cos + y * sin, y * cos - x * sin
+        inner = 1.0 - EDGE[shape]
+        if shape == CUBE:
+            x = math.copysign(max(abs(x) - inner, 0.0), x)
+            y = math.copysign(max(abs(y) - inner, 0.0), y)
+        else:
+            across = math.sqrt(x * x + y * y)
+            scale = max(across - inner, 0.0) / across
+            x, y = x * scale, y * scale
+        z = math.copysign(max(abs(z) - inner, 0.0), z)
+        x, y = x * cos - y * sin, y * cos + x * sin
+    length = math.sqrt(x * x + y * y + z * z)
+    return x / length, y / length, z / length
+
+
+@fast
+def mix(number):  # type: ignore[no-untyped-def]
+    """Scramble 32 bits."""
+    number = uint32(number)
+    number = uint32(number ^ (number >> uint32(16))) * uint32(0x7FEB352D)
+    number = uint32(number ^ (number >> uint32(15))) * uint32(0x846CA68B)
+    return uint32(number ^ (number >> uint32(16)))
+
+
+@fast
+def reverse(bits):  # type: ignore[no-untyped-def]
+    """The 32 bits in the opposite order."""
+    bits = uint32((bits << uint32(16)) | (bits >> uint32(16)))
+    bits = uint32(((bits & uint32(0x00FF00FF)) << uint32(8)) | ((bits >> uint32(8)) & uint32(0x00FF00FF)))
+    bits = uint32(((bits & uint32(0x0F0F0F0F)) << uint32(4)) | ((bits >> uint32(4)) & uint32(0x0F0F0F0F)))
+    bits = uint32(((bits & uint32(0x33333333)) << uint32(2)) | ((bits >> uint32(2)) & uint32(0x33333333)))
+    return uint32(((bits & uint32(0x55555555)) << uint32(1)) | ((bits >> uint32(1)) & uint32(0x55555555)))
+
+
+@fast
+def shuffle(bits, key):  # type: ignore[no-untyped-def]
+    """Owen's scrambling of reversed bits (the hash of Laine and Karras, 2011)."""
+    bits = uint32(bits + key)
+    bits = uint32(bits ^ uint32(bits * uint32(0x6C50B47C)))
+    bits = uint32(bits ^ uint32(bits * uint32(0xB82F1E52)))
+    bits = uint32(bits ^ uint32(bits * uint32(0xC7AFE638)))
+    return uint32(bits ^ uint32(bits * uint32(0x8D22F6E6)))
+
+
+@fast
+def pair(key, dimension, sample):  # type: ignore[no-untyped-def]
+    """Two numbers in [0, 1): a point of Sobol, order and digits scrambled by pixel and dimension (Burley, 2020).
+
+    Every first 2, 4, 8, ... samples are spread evenly, so that a pixel may stop early.
+    """
+    a = mix(uint32(key) + uint32(dimension) * uint32(0x9E3779B9))
+    u = reverse(shuffle(reverse(uint32(sample)), a))
+    v = u
+    v = uint32(v ^ (v >> uint32(16)))
+    v = uint32(v ^ ((v & uint32(0xFF00FF00)) >> uint32(8)))
+    v = uint32(v ^ ((v & uint32(0xF0F0F0F0)) >> uint32(4)))
+    v = uint32(v ^ ((v & uint32(0xCCCCCCCC)) >> uint32(2)))
+    v = uint32(v ^ ((v & uint32(0xAAAAAAAA)) >> uint32(1)))
+    b = mix(a)
+    u, v = reverse(shuffle(u, b)), reverse(shuffle(v, mix(b)))
+    return u * 2.0**-32, v * 2.0**-32
+
+
+@fast
+def frame(x, y, z):  # type: ignore[no-untyped-def]
+    """Two unit vectors across a unit vector (Duff et al. 2017)."""
+    sign = 1.0 if z >= 0.0 else -1.0
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    return 1.0 + sign * x * x * a, sign * b, -sign * x, b, sign + y * y * a, -y
+
+
+@fast
+def glint(alpha, nx, ny, nz, vx, vy, vz, lx, ly, lz):  # type: ignore[no-untyped-def]
+    """Microfacet reflection (GGX) of white from l to v, times pi and the light's cosine."""
+    hx, hy, hz = vx + lx, vy + ly, vz + lz
+    length = math.sqrt(hx * hx + hy * hy + hz * hz)
+    nh = (nx * hx + ny * hy + nz * hz) / length
+    nl = max(nx * lx + ny * ly + nz * lz, 1e-4)
+    nv = max(nx * vx + ny * vy + nz * vz, 1e-4)
+    square = alpha * alpha
+    lobe = nh * nh * (square - 1.0) + 1.0
+    shade = nl * math.sqrt(nv * nv * (1 - square) + square) + nv * math.sqrt(nl * nl * (1 - square) + square)
+    return square / (lobe * lobe) * 0.5 / shade * nl
+
+
+@fast
+def backdrop(dx, dy, dz):  # type: ignore[no-untyped-def]
+    """What a mirror sees above the ground: darkness, a grey wall opposite the camera, a glow overhead."""
+    flat = math.sqrt(dx * dx + dy * dy) + 1e-6
+    wall = min(max((-0.7545 * dx + 0.6563 * dy) / flat * 3 - 1.5, 0.0), 1.0) * min(max((0.75 - dz) * 5, 0.0), 1.0)
+    return 0.02 + 0.1 * wall + 0.12 * max(dz - 0.85, 0.0) / 0.15
+
+
+@inlined
+def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore[no-untyped-def]
+    """Light that arrives at o from the unit direction d, in red, green and blue."""
+    red, green, blue = 0.0, 0.0, 0.0
+    through_r, through_g, through_b = 1.0, 1.0, 1.0
+    skip, sharp = SKY, True  # sharp: the ray has met nothing but metal so far
+    for bounce in range(BOUNCES):
+        index, t = nearest(objects, skip, ox, oy, oz, dx, dy, dz, FAR, False)
+        if index == SKY:
+            sky = backdrop(dx, dy, dz) if sharp else AMBIENT
+            red, green, blue = red + through_r * sky, green + through_g * sky, blue + through_b * sky
+            break
+        x, y, z = ox + t * dx, oy + t * dy, oz + t * dz
+        nx, ny, nz = normal(objects, index, x, y, z)
+        metal = False
+        r, g, b = EARTH, EARTH, EARTH
+        if index >= 0:
+            metal = objects[index, 7] > 0.5
+            scale = 1.0 if metal else RUBBER
+            r, g, b = objects[index, 8] * scale, objects[index, 9] * scale, objects[index, 10] * scale
+
+        # Straight from the lights: from each at the first surface, later from one for all. No caustics: they are noise.
+        first, last, weight = 0, len(lights), 1.0
+        if bounce > 0:
+            first = min(int(pair(key, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
+            last, weight = first + 1, float(len(lights))
+        if metal and not sharp:
+            last = first
+        for number in range(first, last):
+            u, v = pair(key, 4 * bounce + number, sample)
+            u, v = (2 * u - 1) * EXTENT, (2 * v - 1) * EXTENT
+            ax, ay, az = lights[number, 3], lights[number, 4], lights[number, 5]
+            sx, sy, sz, tx, ty, tz = frame(ax, ay, az)
+            lx = lights[number, 0] + u * sx + v * tx - x
+            ly = lights[number, 1] + u * sy + v * ty - y
+            lz = lights[number, 2] + u * sz + v * tz - z
+            square = lx * lx + ly * ly + lz * lz
+            length = math.sqrt(square)
+            lx, ly, lz = lx / length, ly / length, lz / length
+            cosine = nx * lx + ny * ly + nz * lz
+            facing = -(lx * ax + ly * ay + lz * az)
+            if cosine <= 0.0 or facing <= 0.0 or nearest(objects, index, x, y, z, lx, ly, lz, length, True)[0] >= 0:
+                continue
+            power = weight * facing / square
+            flat, shine = cosine, 0.0
+            if metal:
+                flat = glint(GLOSS, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
+            elif index >= 0:
+                shine = COAT * glint(SHEEN, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
+            red += through_r * (r * flat + shine) * power * lights[number, 6]
+            green += through_g * (g * flat + shine) * power * lights[number, 7]
+            blue += through_b * (b * flat + shine) * power * lights[number, 8]
+
+        # The next direction: about the mirror's for metal, anywhere above the surface otherwise.
+        u, v = pair(key, 12 + bounce, sample)
+        sx, sy, sz, tx, ty, tz = frame(nx, ny, nz)
+        height = math.sqrt((1 - u) / (1 + (GLOSS * GLOSS - 1) * u)) if metal else math.sqrt(1 - u)
+        across, angle = math.sqrt(1 - height * height), 2 * math.pi * v
+        p, q = across * math.cos(angle), across * math.sin(angle)
+        hx, hy, hz = p * sx + q * tx + height * nx, p * sy + q * ty + height * ny, p * sz + q * tz + height * nz
+        if metal:
+            dot = 2 * (dx * hx + dy * hy + dz * hz)
+            hx, hy, hz = dx - dot * hx, dy - dot * hy, dz - dot * hz
+            if hx * nx + hy * ny + hz * nz <= 0.0:
+                break
+        else:
+            sharp = False
+        dx, dy, dz = hx, hy, hz
+        through_r, through_g, through_b = through_r * r, through_g * g, through_b * b
+        ox, oy, oz, skip = x, y, z, index
+    return red, green, blue
+
+
+@fast
+def render(image, objects, lights, eye, right, up, forward, focal, samples, few, error, seed):  # type: ignore[no-untyped-def]
+    """Fill `image` (rows, columns, 3) with light. A pixel whose mean is sure to `error` takes no more samples."""
+    rows, columns = image.shape[0], image.shape[1]
+    for row in range(rows):
+        for column in range(columns):
+            key = mix(uint32(seed) ^ mix(uint32(row * columns + column)))
+            red, green, blue, total, squares = 0.0, 0.0, 0.0, 0.0, 0.0
+            count = 0
+            while count < samples:
+                u, v = pair(key, 30, count)
+                a = (column + u - columns / 2) / columns / focal
+                b = (rows / 2 - row - v) / rows / focal * 2 / 3
+                dx = forward[0] + a * right[0] + b * up[0]
+                dy = forward[1] + a * right[1] + b * up[1]
+                dz = forward[2] + a * right[2] + b * up[2]
+                length = math.sqrt(dx * dx + dy * dy + dz * dz)
+                r, g, b = trace(
+                    objects, lights, eye[0], eye[1], eye[2], dx / length, dy / length, dz / length, key, count
+                )
+                red, green, blue = red + r, green + g, blue + b
+                value = math.sqrt((r + g + b) / 3)  # about as bright as it looks
+                total, squares, count = total + value, squares + value * value, count + 1
+                if count & (few - 1) == 0:
+                    mean = total / count
+                    if squares / count - mean * mean < error * error * count:
+                        break
+            image[row, column, 0] = red / count
+            image[row, column, 1] = green / count
+            image[row, column, 2] = blue / count
