@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from bcn.bench.data_mnist import loader_seconds, plain_rotated, plain_scaled
 from bcn.data import mnist
 from bcn.data.draw import between, permutation, raw_bits
 from bcn.data.mnist import IdxFile, fetch_mnist, open_mnist
@@ -306,6 +307,28 @@ def test_rotated_sets_hold_the_digits_of_the_straight_one(small: Path) -> None:
     angles = draw_angles(CANVASES["more-scaled-mnist-10-v1"], "test", 10_000, seed=0)
     assert 9.99 < angles.max() <= 10
     assert -10 <= angles.min() < -9.99
+
+
+def test_the_plain_loops_make_the_same_images() -> None:
+    """Pillow, one digit at a time, is an oracle; it rounds its coordinates and intermediate values in other places."""
+    random = np.random.default_rng(6)
+    digits = np.zeros((20, 28, 28), np.uint8)
+    digits[:, 4:24, 4:24] = random.integers(0, 256, (20, 20, 20))
+    canvas = CANVASES["more-scaled-mnist-45-v1"]
+    boxes, angles = draw_boxes(canvas, "test", 20, seed=0), draw_angles(canvas, "test", 20, seed=0)
+    ours = np.empty((20, canvas.height, canvas.width), np.uint8)
+    whole = boxes // UNIT * UNIT
+    stretch(digits, whole, ours)
+    assert np.abs(ours.astype(int) - plain_scaled(digits, whole, canvas.height, canvas.width)).max() <= 2
+    linear = rotation(angles) * (boxes[:, None, 2:] / UNIT / 28)
+    warp(digits, linear, (boxes[:, :2] + boxes[:, 2:] / 2) / UNIT, ours)
+    turned = plain_rotated(digits, boxes, angles, canvas.height, canvas.width)
+    assert np.abs(ours.astype(int) - turned).max() <= 3
+
+
+def test_loading_is_measured(small: Path) -> None:
+    dataset = make_scaled_mnist("scaled-mnist-v1", "test", images=8)
+    assert 0 < loader_seconds(dataset, batch=16, rounds=2) < 1
 
 
 def test_augment_leaves_digits_alone(small: Path) -> None:

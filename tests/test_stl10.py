@@ -135,7 +135,10 @@ def test_official_archive_is_unpacked_into_the_cache(small: Path, tmp_path: Path
     expected = open_stl10("test").checksum()
     pack(small, small.parent / "stl10_binary.tar.gz")
     shutil.rmtree(small)
+    half = tmp_path / "cache" / ".stl10_binary.killed"
+    half.mkdir(parents=True)
     assert open_stl10("test").checksum() == expected
+    assert not half.exists()
     assert fetch_stl10() == tmp_path / "cache" / "stl10_binary"
 
 

@@ -95,7 +95,7 @@ def check(
     data: Data = None,
 ) -> None:
     """Compare what data sets hold, image by image, with their known checksums; exit code 2 if one does not hold."""
-    from bcn.data.checksums import CHECKSUMS, check_dataset, check_files
+    from bcn.data.checksums import CHECKSUMS, check_dataset, check_files, checked_splits
     from bcn.data.registry import find_entry
 
     for name in names or ():
@@ -108,7 +108,7 @@ def check(
             continue
         try:
             check_files(name)
-            for split in CHECKSUMS[name]:
+            for split in checked_splits(name):
                 print(f"{name} {split}: {check_dataset(name, split, data=data)}", flush=True)
         except BcnError as error:
             print(f"{name}: {error}")

@@ -110,6 +110,8 @@ def _unpack(archive: Path) -> Path:
     with locked(directory.with_name("stl10_binary.lock")):
         if directory.exists():
             return directory
+        for left_over in directory.parent.glob(".stl10_binary.*"):
+            shutil.rmtree(left_over)
         temporary = Path(tempfile.mkdtemp(prefix=".stl10_binary.", dir=directory.parent))
         try:
             wanted = {*MD5, FOLDS}
