@@ -67,7 +67,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
             for suffix, part in ((".safetensors", "weights"), (".pt", "state")):
                 if hashlib.sha256(content[suffix]).hexdigest() != checksums[part]:
                     raise ValueError(f"the checksum of {name.name}{suffix} is wrong")
-            state = torch.load(io.BytesIO(content[".pt"]), weights_only=True)
+            state = torch.load(io.BytesIO(content[".pt"]), weights_only=True, map_location="cpu")
             return safetensors.torch.load(content[".safetensors"]), state
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
             say(f"checkpoint {name} is damaged ({error}); trying the one before it")

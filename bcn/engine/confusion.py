@@ -20,7 +20,7 @@ def draw_confusion(tally: Tally, answers: tuple[str, ...], path: Path) -> None:
     side = 1.5 + 0.55 * len(answers)
     figure = Figure(figsize=(side, side), layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(share_AA, cmap="Blues", vmin=0, vmax=1)
+    axes.imshow(share_AA.numpy(), cmap="Blues", vmin=0, vmax=1)
     for row, column in torch.nonzero(count_AA).tolist():
         colour = "white" if share_AA[row, column] > 0.5 else "black"
         axes.text(column, row, f"{count_AA[row, column]}", ha="center", va="center", color=colour, fontsize=7)

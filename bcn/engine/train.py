@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,42 +19,22 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bcn.data.batch import Batch, Dataset
 from bcn.data.files import write_json
-from bcn.data.registry import open_dataset
 from bcn.engine.checkpoint import load_checkpoint, save_checkpoint, save_weights
 from bcn.engine.distributed import Ranks, joined
 from bcn.engine.evaluate import Tally, ask, check_fit, evaluate, loss_sum, metrics, move
-from bcn.engine.log import Progress, TensorBoard
+from bcn.engine.log import Progress, TensorBoard, say
 from bcn.engine.machine import default_threads, keep_memory
 from bcn.engine.optimise import rate, update_average
 from bcn.engine.recipe import Recipe, check
 from bcn.engine.record import describe, make_record
 from bcn.engine.run import Run, opened
+from bcn.engine.sets import Sets as Sets
 from bcn.engine.state import State, derive
 from bcn.engine.stop import Interrupted, Stop
 from bcn.errors import BcnError
 
 EVENT_STEPS = 100
 """steps between two lines of metrics.jsonl, which is also where a loss that is not finite is noticed"""
-
-
-class Sets(NamedTuple):
-    train: Dataset
-    val: Dataset | None
-    test: Dataset
-    tests: dict[str, Dataset]
-
-    @classmethod
-    def open(cls, recipe: Recipe, root: Path | None) -> "Sets":
-        data, held_out = recipe.data, recipe.data.split == "train"
-        train = open_dataset(data.name, data.split, data=root, images=data.train, questions=data.questions)
-        val = open_dataset(data.name, "val", data=root, images=data.val) if held_out else None
-        test = open_dataset(data.name, "test", data=root, images=data.test)
-        tests = {name: open_dataset(name, "test", data=root, images=data.test) for name in data.tests}
-        return cls(train, val, test, tests)
-
-    def checksums(self) -> dict[str, str]:
-        named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
-        return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
 
 
 class Trainer:
@@ -200,7 +180,7 @@ class Trainer:
             weights = self.state.model.state_dict()
             save_checkpoint(self.run.checkpoints, self.state.position.step, weights, self.state.dump())
 
-    def resume(self) -> bool:
+    def resume(self) -> None:
         """Take up the newest whole checkpoint, the first rank's on every rank."""
         found = self.ranks.same(load_checkpoint(self.run.checkpoints) if self.run is not None else None)
         if found is not None:
@@ -208,7 +188,6 @@ class Trainer:
         if self.run is not None:
             self.run.rewind(self.state.position.step)
         self.state.position.sessions += 1
-        return found is not None
 
     def write_weights(self, name: str, weights: dict[str, Tensor], epoch: int) -> None:
         if self.run is not None:
@@ -252,7 +231,7 @@ def train(
     keep_memory()
     with ExitStack() as stack:
         ranks, stop = stack.enter_context(joined()), stack.enter_context(Stop())
-        if recipe.batch < ranks.world:
+        if min(recipe.batch, recipe.data.train or recipe.batch) < ranks.world:
             raise BcnError(f"a batch of {recipe.batch} cannot be shared out over {ranks.world} processes; start fewer")
         run = None
         if ranks.first:
@@ -263,6 +242,9 @@ def train(
         if record is not None:
             return dict(record)
         torch.set_num_threads(threads or manifest["threads"])
+        began, now = (manifest["threads"], manifest["ranks"]), (torch.get_num_threads(), ranks.world)
+        if began != now and ranks.first:
+            say(f"began with (threads, ranks) {began} and goes on with {now}: the same only up to rounding")
         sets = Sets.open(recipe, data)
         trainer = Trainer(recipe, seed, sets, ranks=ranks, run=run, stop=stop, save_minutes=save_minutes)
         check_fit(trainer.state.model, sets.train, recipe.model)
@@ -270,6 +252,8 @@ def train(
         if run is not None and tensorboard:
             trainer.board = TensorBoard(run.path / "tensorboard")
         trainer.resume()
+        if run is not None and trainer.state.position.step:
+            say(f"{run.path}: going on at step {trainer.state.position.step} of {trainer.total}")
         try:
             trainer.fit()
             found = trainer.test()
@@ -279,6 +263,6 @@ def train(
             raise
         if run is not None:
             found |= {"data": checksums, "threads": torch.get_num_threads(), "ranks": ranks.world}
-            record = make_record(run, recipe, trainer.state, found)
-            write_json(run.path / "record.json", record)
+            write_json(run.path / "record.json", make_record(run, recipe, trainer.state, found))
+            record = run.record()
         return dict(ranks.same(record))

@@ -1,0 +1,202 @@
+"""Runs that are stopped: by kill -9 at any moment, by Ctrl-C, by SIGTERM. All end as if nothing had happened."""
+
+import fcntl
+import json
+import multiprocessing
+import os
+import random
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from blobs import install, normed, plain
+
+from bcn.cli import main
+from bcn.engine.recipe import Recipe
+from bcn.engine.run import find_run, run_id
+from bcn.engine.stop import Interrupted
+from bcn.engine.train import Trainer, train
+from bcn.errors import BcnError
+from bcn.paper.recipes import find_recipe
+
+FORK = multiprocessing.get_context("fork")  # a new interpreter would spend seconds on importing torch
+
+
+@pytest.fixture(autouse=True)
+def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch.setitem)
+
+
+def multirn() -> Recipe:
+    recipe = find_recipe("table3/multirn", "smoke")
+    return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, average=0.9), epochs=3)
+
+
+def start(
+    target: Callable[[], object],
+) -> tuple[multiprocessing.Process, "multiprocessing.sharedctypes.Synchronized[int]"]:
+    """A process that does it, and the number of steps that it has begun."""
+    steps = FORK.Value("i", 0, lock=False)  # a killed process would never release it
+    step = Trainer.step
+
+    def counted(self: Trainer, *given: object, **named: object) -> torch.Tensor:
+        steps.value += 1
+        return step(self, *given, **named)
+
+    def run() -> None:
+        Trainer.step = counted
+        target()
+
+    process = FORK.Process(target=run)
+    process.start()
+    return process, steps
+
+
+def wait_for(process: multiprocessing.Process, done: Callable[[], bool]) -> None:
+    while process.is_alive() and not done():
+        time.sleep(0.001)
+
+
+def figures(run: Path) -> dict[str, object]:
+    """All of a record but what the clock or the number of sessions decides."""
+    record = json.loads((run / "record.json").read_text())
+    for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
+        del record[key]
+    for point in record["curve"]:
+        del point["minutes"]
+    return record
+
+
+def assert_same(run: Path, undisturbed: Path) -> None:
+    for name in ("last.safetensors", "best.safetensors"):
+        assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
+    assert figures(run) == figures(undisturbed)
+
+
+@pytest.mark.parametrize(
+    "recipe", [multirn, lambda: replace(normed("smoke"), epochs=12)], ids=["relation", "classifier"]
+)
+def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callable[[], Recipe]) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    name = run_id(recipe(), 0)
+    total = train(recipe(), seed=0, runs=undisturbed, threads=1)["steps"]
+    draw = random.Random(0)
+    kills = again = 0
+    while kills < 5:
+        # Checkpoints are written after every step, after some, or only at the ends of epochs.
+        minutes = draw.choice([0.0, 0.0005, 5.0])
+        process, steps = start(lambda m=minutes: train(recipe(), seed=0, runs=killed, threads=1, save_minutes=m))
+        target = draw.randint(1, max(1, total // 5))
+        wait_for(process, lambda s=steps, t=target: s.value >= t)
+        time.sleep(draw.uniform(0, 0.01))  # anywhere in a step, or in the writing of a checkpoint
+        process.kill()
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
+        again += steps.value
+        if (killed / name / "record.json").exists():
+            break
+    assert kills >= 3
+    process, steps = start(lambda: train(recipe(), seed=0, runs=killed, threads=1))
+    process.join()
+    assert process.exitcode == 0
+    assert again + steps.value >= total
+    assert_same(killed / name, undisturbed / name)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_tells_how_to_go_on(
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["bcn", "train", "blobs/normed", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    process, steps = start(main)
+    wait_for(process, lambda: steps.value >= 7)
+    os.kill(process.pid, number)
+    process.join()
+    assert process.exitcode == code
+    said = capfd.readouterr().err
+    match = re.search(r"stopped by (\w+); go on with: (.*)", said)
+    assert match is not None
+    assert match[1] == number.name
+    assert match[2].split() == arguments
+    (run,) = (tmp_path / "runs").iterdir()
+    (newest,) = sorted(int(path.stem.split("-")[1]) for path in (run / "checkpoint").glob("*.json"))[-1:]
+    assert newest >= 7  # the very step, though no checkpoint was due
+    train(normed("smoke"), seed=0, runs=tmp_path / "runs")
+    train(normed("smoke"), seed=0, runs=tmp_path / "undisturbed", threads=1)
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+    assert json.loads((run / "record.json").read_text())["sessions"] == 2
+
+
+def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = plain("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    validate = Trainer.validate
+
+    def interrupted(self: Trainer, progress: object) -> None:
+        if self.state.position.epoch == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        validate(self, progress)
+
+    monkeypatch.setattr(Trainer, "validate", interrupted)
+    with pytest.raises(Interrupted):
+        train(recipe, seed=0, runs=tmp_path / "stopped")
+    monkeypatch.setattr(Trainer, "validate", validate)
+    (run,) = (tmp_path / "stopped").iterdir()
+    assert [event["epoch"] for event in find_run(run).events()] == [1]
+    train(recipe, seed=0, runs=tmp_path / "stopped")
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def train_without_test(recipe: Recipe, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose training is done and whose test failed."""
+    test = Trainer.test
+    monkeypatch.setattr(Trainer, "test", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train(recipe, seed=0, runs=runs)
+    monkeypatch.setattr(Trainer, "test", test)
+
+
+def test_a_damaged_newest_checkpoint_changes_nothing_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = normed("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    train_without_test(recipe, tmp_path / "damaged", monkeypatch)
+    (run,) = (tmp_path / "damaged").iterdir()
+    newest = max((run / "checkpoint").glob("*.pt"))
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write('{"event": "tra')  # a line that a crash cut short
+    train(recipe, seed=0, runs=tmp_path / "damaged")
+    assert f"{newest.stem} is damaged" in capsys.readouterr().err
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_other_data_is_not_trained_on_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = plain("smoke")
+    train_without_test(recipe, tmp_path, monkeypatch)
+    monkeypatch.setitem(__import__("blobs").SIZES, "test", 98)
+    with pytest.raises(BcnError, match=r"changed since it began \(test\)"):
+        train(recipe, seed=0, runs=tmp_path)
+
+
+def test_two_processes_do_not_train_the_same_run(tmp_path: Path) -> None:
+    recipe = plain("smoke")
+    run = tmp_path / run_id(recipe, 0)
+    run.mkdir()
+    with open(run / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BcnError, match="another process is training"):
+            train(recipe, seed=0, runs=tmp_path)
+    train(recipe, seed=0, runs=tmp_path)
