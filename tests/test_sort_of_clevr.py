@@ -17,6 +17,7 @@ from bcn.data.sort_of_clevr import (
     KINDS,
     VERSIONS,
     SortOfClevr,
+    SortOfClevrStream,
     from_sentence,
     make_sort_of_clevr,
     question_bits,
@@ -245,6 +246,7 @@ def test_default_sizes_and_prefixes() -> None:
 
 def test_the_stream_is_a_function_of_seed_and_index() -> None:
     stream = make_sort_of_clevr(STREAM, "train", images=50, seed=3)
+    assert isinstance(stream, SortOfClevrStream)
     index = np.array([2**40 + 5, 0, 17, 2**62, 3, 17])
     together = stream[index]
     shuffled = stream[index[::-1].copy()]
@@ -253,6 +255,9 @@ def test_the_stream_is_a_function_of_seed_and_index() -> None:
         assert torch.equal(whole.flip(0), getattr(shuffled, part))
         assert torch.equal(whole, torch.cat([getattr(stream[[i]], part) for i in index]))
     long = stream[np.arange(700)]
+    batches = list(stream.batches(np.arange(700), 64))
+    for part in ("image", "question", "answer", "kind"):
+        assert torch.equal(torch.cat([getattr(batch, part) for batch in batches]), getattr(long, part))
     assert torch.equal(long.image[400:450], stream[np.arange(400, 450)].image)
     assert not torch.equal(together.image, make_sort_of_clevr(STREAM, "train", seed=4)[index].image)
 

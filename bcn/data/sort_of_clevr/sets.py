@@ -1,6 +1,6 @@
 """The data sets: images, questions and answers of one of the versions, kept in memory or made as they are asked for.
 
-B images, Q questions about each.
+B images in a batch, N in all, Q questions about each.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bcn.data.batch import Batch, Preprocessing
 from bcn.data.sort_of_clevr.bits import permutation, words
-from bcn.data.sort_of_clevr.drawing import draw
+from bcn.data.sort_of_clevr.drawing import draw, draw_chunks
 from bcn.data.sort_of_clevr.questions import (
     ANSWERS,
     KINDS,
@@ -62,16 +62,27 @@ class Generator:
         return scenes_legacy(sample_B) if self.legacy else scenes_v1(sample_B, objects=self.objects)
 
     def samples(self, index: Sequence[int] | np.ndarray) -> Samples:
-        sample_B = words(self.stream, np.asarray(index))
+        scenes, number_BQ, answer_BQ = self._ask(index)
+        return Samples(draw(scenes), number_BQ, answer_BQ)
+
+    def batches(self, index: Sequence[int] | np.ndarray, size: int) -> Iterator[Samples]:
+        """The same, `size` at a time."""
+        scenes, number_NQ, answer_NQ = self._ask(index)
+        for i, image_B3HW in enumerate(draw_chunks(scenes, size)):
+            these = slice(i * size, (i + 1) * size)
+            yield Samples(image_B3HW, number_NQ[these], answer_NQ[these])
+
+    def _ask(self, index: Sequence[int] | np.ndarray) -> tuple[Scenes, np.ndarray, np.ndarray]:
+        sample_N = words(self.stream, np.asarray(index))
         scenes = self.scenes(index)
         if self.questions == "all":
-            number_BQ = every_question(scenes.present, objects=self.objects)
+            number_NQ = every_question(scenes.present, objects=self.objects)
         elif self.legacy:
-            number_BQ = sample_with_replacement(sample_B)
+            number_NQ = sample_with_replacement(sample_N)
         else:
-            number_BQ = sample_distinct(sample_B, scenes.present, objects=self.objects)
-        answer_B36 = answer_all(scenes, own_distance=LEGACY_OWN_DISTANCE if self.legacy else None)
-        return Samples(draw(scenes), number_BQ, np.take_along_axis(answer_B36, number_BQ, axis=1))
+            number_NQ = sample_distinct(sample_N, scenes.present, objects=self.objects)
+        answer_N36 = answer_all(scenes, own_distance=LEGACY_OWN_DISTANCE if self.legacy else None)
+        return scenes, number_NQ, np.take_along_axis(answer_N36, number_NQ, axis=1)
 
 
 class SortOfClevr:
@@ -97,7 +108,9 @@ class SortOfClevr:
         return self.images
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
-        image_BCHW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
+        return self._batch(*self._read(np.asarray(index, dtype=np.int64)))
+
+    def _batch(self, image_BCHW: Tensor, number_BQ: Tensor, answer_BQ: Tensor) -> Batch:
         number_BQ = number_BQ.long()
         question_BQD = self.question_bits.index_select(0, number_BQ.flatten()).view(*number_BQ.shape, 11)
         return Batch(image_BCHW, answer_BQ.long(), question_BQD, number_BQ // 6)
@@ -132,6 +145,11 @@ class SortOfClevrStream(SortOfClevr):
             raise BcnError(f"index {index.min()}: a stream is indexed from 0 on")
         image, number, answer = (torch.from_numpy(part) for part in self.generator.samples(index))
         return image, number, answer
+
+    def batches(self, index: np.ndarray, size: int) -> Iterator[Batch]:
+        """The same as `stream[index]`, `size` images at a time: much quicker than asking for each of these batches."""
+        for samples in self.generator.batches(index, size):
+            yield self._batch(*(torch.from_numpy(part) for part in samples))
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         """The next indices; each seed has four thousand million of its own."""
