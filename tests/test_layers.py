@@ -213,7 +213,8 @@ def test_positions_are_where_the_maxima_are():
     image = torch.randn(3, 4, 7, 5, dtype=torch.float64)
     vector, position = layer.pooled(image)
     hidden = SkipConv.forward(layer, image).flatten(2)
-    assert torch.equal(hidden.gather(2, position[..., None])[..., 0], vector)
+    assert torch.allclose(hidden.gather(2, position[..., None])[..., 0], vector, rtol=1e-12, atol=1e-12)
+    assert torch.allclose(hidden.amax(2), vector, rtol=1e-12, atol=1e-12)
     found = layer.activation_map(image)
     for b in range(3):
         counts = torch.zeros(35)

@@ -37,32 +37,50 @@ class SkipConv(nn.Module):
         height, width = map_BCHW.shape[-2:]
         return coordinate_planes(height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
 
-    def convolve(self, map_BCHW: Tensor) -> Tensor:
-        """[F, C] * k without the last ReLU, as rows (B, n, K)."""
-        hidden = self.k.first.forward_rows(rows(map_BCHW), rows(self.planes_like(map_BCHW)))
-        for layer in self.k.rest:
-            hidden = layer.forward_rows(hidden.relu_())
+    def hidden(self, map_BCHW: Tensor) -> Tensor:
+        """[F, C] * k up to the input of the last convolution, or of the only one: rows (B, n, S)."""
+        sources = rows(map_BCHW), rows(self.planes_like(map_BCHW))
+        if not self.k.rest:
+            return torch.cat([sources[0], sources[1].expand(len(map_BCHW), -1, -1)], dim=2)
+        hidden = self.k.first.forward_rows(*sources).relu_()
+        for layer in self.k.rest[:-1]:
+            hidden = layer.forward_rows(hidden).relu_()
         return hidden
 
+    def last(self) -> tuple[Tensor, Tensor | None]:
+        """The weight (K, S) and the bias of the last convolution."""
+        layer = (self.k.first, *self.k.rest)[-1]
+        return layer.weight.flatten(1), layer.bias
+
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        return as_map(self.convolve(map_BCHW).relu_(), map_BCHW)
+        return as_map(F.linear(self.hidden(map_BCHW), *self.last()).relu_(), map_BCHW)
 
     def extra_repr(self) -> str:
         return f"planes={self.planes!r}, origin={self.origin!r}"
 
 
-def _max(hidden_BnK: Tensor) -> tuple[Tensor, Tensor]:
-    """ReLU after the maximum, where it is n times cheaper: the two commute."""
-    value, position = hidden_BnK.max(dim=1)
-    return value.relu(), position
+def _max(hidden_BnS: Tensor, weight_KS: Tensor, bias_K: Tensor | None) -> tuple[Tensor, Tensor]:
+    """ReLU after the maximum, where it is n times cheaper: the two commute.
+
+    The gradient of a maximum goes to one position, so the convolution is run without a gradient to find the positions,
+    and once more, with one, at those alone.
+    """
+    with torch.no_grad():
+        value, position_BK = F.linear(hidden_BnS, weight_KS, bias_K).max(dim=1)
+    if torch.is_grad_enabled() and not torch.compiler.is_exporting():
+        chosen_BKS = hidden_BnS.gather(1, position_BK[..., None].expand(-1, -1, hidden_BnS.shape[2]))
+        value = (chosen_BKS * weight_KS).sum(dim=2)
+        value = value if bias_K is None else value + bias_K
+    return value.relu(), position_BK
 
 
-def _average(hidden_BnK: Tensor) -> tuple[Tensor, Tensor]:
+def _average(hidden_BnS: Tensor, weight_KS: Tensor, bias_K: Tensor | None) -> tuple[Tensor, Tensor]:
     """The mean comes from everywhere; its position is where the channel is strongest."""
+    hidden_BnK = F.linear(hidden_BnS, weight_KS, bias_K)
     return F.relu(hidden_BnK).mean(dim=1), hidden_BnK.argmax(dim=1)
 
 
-POOLS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {"max": _max, "average": _average}
+POOLS: dict[str, Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]] = {"max": _max, "average": _average}
 
 
 class BroadcastConv(SkipConv):
@@ -89,7 +107,7 @@ class BroadcastConv(SkipConv):
 
     def pooled(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
         """The vector that is broadcast, (B, K), and the position, counted row by row, that each channel came from."""
-        return POOLS[self.pool](self.convolve(map_BCHW))
+        return POOLS[self.pool](self.hidden(map_BCHW), *self.last())
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         (vector_BK, _), planes = self.pooled(map_BCHW), self.planes_like(map_BCHW)

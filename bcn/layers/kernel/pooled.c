@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define PANEL 32
-#define BLOCK 168 /* rows at once: a multiple of both tile heights; two panels of them fit the first-level cache */
+#define BLOCK 126 /* rows at once: a multiple of both tile heights; two panels of them fit the first-level cache */
 #define LAYERS 8
 
 struct work {

@@ -89,18 +89,18 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *a, const float *b
     CASE(tile, 5, __VA_ARGS__) CASE(tile, 6, __VA_ARGS__)
 #endif
 
-/* out = a w for `height` rows: a has `depth` columns, out has `width`, all in panels. */
+/* out = a w for `height` rows: a has `depth` columns, out has `width`, all in panels. A panel of w stays in the
+ * first-level cache while the rows go by. */
 static TARGET void NAME(product)(long height, long depth, long width, const float *a, const float *w, float *out)
 {
-    for (long row = 0; row < height; row += MR) {
-        int rows = height - row < MR ? (int)(height - row) : MR;
-        for (long panel = 0; panel < width / PANEL; panel++)
-            for (long span = 0; span < PANEL; span += SPAN) {
+    for (long panel = 0; panel < width / PANEL; panel++)
+        for (long span = 0; span < PANEL; span += SPAN)
+            for (long row = 0; row < height; row += MR) {
+                int rows = height - row < MR ? (int)(height - row) : MR;
                 const float *from = a + row * PANEL, *by = w + panel * depth * PANEL + span;
                 float *to = out + (panel * height + row) * PANEL + span;
                 switch (rows) { CASES(row_tile, depth, height, from, by, to) }
             }
-    }
 }
 
 /* out += a^T b: a has `width` columns and b `depth`, in panels of `height` rows; out is (width, depth). */
