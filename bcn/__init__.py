@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bcn.ask import Reasoner as Reasoner
+    from bcn.ask import load as load
     from bcn.errors import BcnError as BcnError
     from bcn.layers.broadcast import BroadcastConv as BroadcastConv
     from bcn.layers.coordinates import coordinate_planes as coordinate_planes
@@ -23,6 +25,8 @@ _HOMES = {
     "insert_broadcast": "bcn.models.insert",
     "create_model": "bcn.models.registry",
     "list_models": "bcn.models.registry",
+    "load": "bcn.ask",
+    "Reasoner": "bcn.ask",
 }
 __all__ = ["__version__", *_HOMES]
 

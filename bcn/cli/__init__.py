@@ -26,4 +26,11 @@ def main() -> None:
         sys.exit(141)
 
 
+from bcn.cli import models as models  # noqa: E402
 from bcn.cli import train as train  # noqa: E402
+from bcn.cli import paper as paper  # noqa: E402
+from bcn.cli import data as data  # noqa: E402
+from bcn.cli import bench as bench  # noqa: E402
+from bcn.cli import demo as demo  # noqa: E402
+from bcn.cli import clevr as clevr  # noqa: E402
+from bcn.cli import ask as ask  # noqa: E402

@@ -1,0 +1,107 @@
+"""`bcn ask` and `bcn find`."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bcn.cli import app
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from bcn.ask import Answer, Reasoner
+
+ImageArgument = Annotated[str, typer.Argument(metavar="IMAGE", help="An image file; - reads standard input.")]
+MapOption = Annotated[
+    Path | None, typer.Option("--map", help="Write the image with what is broadcast from where over it.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]
+WEIGHTS_HELP = "Name of shipped weights, a run's directory or a weights file."
+RUNNERS_UP = 2
+
+
+@app.command()
+def ask(
+    image: ImageArgument,
+    questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="Questions in English.")],
+    weights: Annotated[str, typer.Option(help=WEIGHTS_HELP)] = "sort-of-clevr/multirn-h",
+    map_: MapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer questions about an image."""
+    from bcn.ask import load
+
+    reasoner, picture = load(weights), _open(image)
+    answers = reasoner.ask(picture, questions)
+    _write_map(reasoner, picture, map_)
+    if as_json:
+        _print_json(reasoner, image, map_, answers=[_plain(answer) for answer in answers])
+        return
+    for answer in answers:
+        print(f"{answer.question}\n  {_line(answer)}")
+
+
+@app.command()
+def find(
+    image: ImageArgument,
+    weights: Annotated[str, typer.Option(help=WEIGHTS_HELP)] = "scaled-mnist/bcn",
+    map_: MapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what an image shows, and where."""
+    from bcn.ask import load
+
+    reasoner, picture = load(weights), _open(image)
+    answer = reasoner.find(picture)
+    _write_map(reasoner, picture, map_, answer.centre)
+    if as_json:
+        _print_json(reasoner, image, map_, **_plain(answer))
+        return
+    print(_line(answer))
+    if answer.centre is not None:
+        x, y = answer.centre
+        print(f"centre: x {x * picture.width:.0f}, y {y * picture.height:.0f} of {picture.width}x{picture.height}")
+
+
+def _open(image: str) -> "Image.Image":
+    from bcn.errors import BcnError
+    from bcn.picture import read_picture
+
+    if image != "-":
+        return read_picture(image)
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        return read_picture(Image.open(io.BytesIO(sys.stdin.buffer.read())))
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise BcnError("standard input is not an image: pipe a whole PNG, JPEG or other image file into it") from error
+
+
+def _write_map(
+    reasoner: "Reasoner", picture: "Image.Image", path: Path | None, centre: tuple[float, float] | None = None
+) -> None:
+    from bcn.picture import overlay, write_picture
+
+    if path is not None:
+        write_picture(overlay(picture, reasoner.broadcast(picture).counts(), centre=centre), path)
+
+
+def _line(answer: "Answer") -> str:
+    others = ", ".join(f"{name} {100 * share:.1f} %" for name, share in answer.others[:RUNNERS_UP])
+    return f"{answer.answer} {100 * answer.probability:.1f} %  ({others})"
+
+
+def _plain(answer: "Answer") -> dict[str, Any]:
+    plain: dict[str, Any] = {} if answer.question is None else {"question": answer.question}
+    plain |= {"answer": answer.answer, "probability": answer.probability}
+    plain["others"] = [{"answer": name, "probability": share} for name, share in answer.others]
+    return plain if answer.centre is None else plain | {"centre": answer.centre}
+
+
+def _print_json(reasoner: "Reasoner", image: str, map_: Path | None, **found: Any) -> None:
+    where = {} if map_ is None else {"map": str(map_)}
+    print(json.dumps({"weights": reasoner.name, "image": image, **found, **where}, indent=2))
