@@ -1,4 +1,7 @@
-"""How fast the generators are: each against a plain loop over the same specification, by turns in one process."""
+"""How fast the generators are: each against a plain loop over the same specification, by turns in one process.
+
+Seconds are of the processor, not of the clock, so that other work on the machine counts for little.
+"""
 
 import time
 from collections.abc import Callable
@@ -49,22 +52,41 @@ def _spread(values: list[float]) -> dict[str, float]:
 def bench_sort_of_clevr(
     version: str, *, images: int = 10_000, plain_images: int = 1000, rounds: int = 5
 ) -> dict[str, Any]:
-    """Whole samples, from the seed to the batch: scene, image, 20 questions as bits, 20 answers."""
+    """Whole batches of samples from nothing but the seed: scene, image, 20 questions as bits, 20 answers."""
     import numpy as np
 
-    from bcn.bench.plain_sort_of_clevr import sample_legacy, sample_v1
-    from bcn.data.sort_of_clevr.sets import LEGACY, Generator, SortOfClevrStream
+    from bcn.bench.plain_sort_of_clevr import make_batch
+    from bcn.data.sort_of_clevr.sets import Generator, SortOfClevrStream
 
     generator = Generator(version, "train", seed=0, objects=6, questions="sampled")
-    dataset = SortOfClevrStream(version, "train", images, generator)
-    plain_sample, stream = sample_legacy if version == LEGACY else sample_v1, int(generator.stream)
+    dataset, stream = SortOfClevrStream(version, "train", images, generator), int(generator.stream)
 
     def ours(count: int) -> None:
         for _ in dataset.batches(np.arange(count), BATCH):
             pass
 
     def plain(count: int) -> None:
-        for index in range(count):
-            plain_sample(stream, index)
+        for first in range(0, count, BATCH):
+            make_batch(version, stream, range(first, min(first + BATCH, count)))
 
     return compare(version, ours, plain, samples=images, plain_samples=plain_images, rounds=rounds)
+
+
+def bench_data(*, rounds: int = 5, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """All generators, and what loading costs of a step of the model that has the cheapest one."""
+    from bcn.bench.data_mnist import bench_scaled_mnist, loader_share
+    from bcn.data.scaled_mnist import CANVASES
+    from bcn.data.sort_of_clevr import LEGACY, STREAM, V1, make_sort_of_clevr
+
+    figures: dict[str, Any] = {}
+    for version in (V1, LEGACY):
+        say(version)
+        figures[version] = bench_sort_of_clevr(version, rounds=rounds)
+    for name in CANVASES:
+        say(name)
+        figures[name] = bench_scaled_mnist(name, rounds=rounds)
+    for version in (V1, STREAM):
+        say(f"loading {version}")
+        dataset = make_sort_of_clevr(version, "train", images=1000)
+        figures[f"loading {version}"] = loader_share(dataset, "sort-of-clevr/mlp", rounds=rounds)
+    return figures

@@ -5,10 +5,14 @@ compared with, and, since it shares no code with the generator, it is what its s
 """
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from PIL import Image, ImageDraw
+
+from bcn.data.batch import Batch
 
 RGB = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 156, 0), (128, 128, 128), (255, 255, 0)]
 MASK = (1 << 64) - 1
@@ -29,6 +33,7 @@ class Sample(NamedTuple):
     image: np.ndarray
     questions: list[list[float]]
     answers: list[int]
+    kinds: list[int]
 
 
 def word(seed: int, number: int) -> int:
@@ -38,6 +43,17 @@ def word(seed: int, number: int) -> int:
     return z ^ (z >> 31)
 
 
+def make_batch(version: str, stream: int, index: Iterable[int]) -> Batch:
+    make = sample_legacy if version == "sort-of-clevr-legacy" else sample_v1
+    samples = [make(stream, i) for i in index]
+    return Batch(
+        image=torch.stack([torch.from_numpy(sample.image) for sample in samples]),
+        answer=torch.tensor([sample.answers for sample in samples]),
+        question=torch.tensor([sample.questions for sample in samples]),
+        kind=torch.tensor([sample.kinds for sample in samples]),
+    )
+
+
 def sample_v1(stream: int, index: int) -> Sample:
     seed = word(stream, index)
     scene = scene_v1(seed)
@@ -45,14 +61,15 @@ def sample_v1(stream: int, index: int) -> Sample:
     for half in (0, 18):
         keys = sorted(word(seed, 8 + half + n) & ~63 | n for n in range(18))
         asked += [half + (key & 63) for key in keys[:10]]
-    return Sample(draw(scene), [encode(n) for n in asked], [answer(scene, n) for n in asked])
+    return Sample(draw(scene), [encode(n) for n in asked], [answer(scene, n) for n in asked], [n // 6 for n in asked])
 
 
 def sample_legacy(stream: int, index: int) -> Sample:
     seed = word(stream, index)
     scene = scene_legacy(seed)
     asked = [((word(seed, 8 + n) >> 32) * 18 >> 32) + 18 * (n >= 10) for n in range(20)]
-    return Sample(draw(scene), [encode(n) for n in asked], [answer(scene, n, own=999) for n in asked])
+    answers = [answer(scene, n, own=999) for n in asked]
+    return Sample(draw(scene), [encode(n) for n in asked], answers, [n // 6 for n in asked])
 
 
 def scene_v1(seed: int) -> list[Thing]:

@@ -4,15 +4,27 @@ from bcn.data.sort_of_clevr.drawing import RGB, draw
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
 from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes, repeats
 from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence
-from bcn.data.sort_of_clevr.sets import SPLITS, VERSIONS, SortOfClevr, SortOfClevrStream, make_sort_of_clevr
+from bcn.data.sort_of_clevr.sets import (
+    LEGACY,
+    SPLITS,
+    STREAM,
+    V1,
+    VERSIONS,
+    SortOfClevr,
+    SortOfClevrStream,
+    make_sort_of_clevr,
+)
 
 __all__ = [
     "ANSWERS",
     "COLOURS",
     "KINDS",
+    "LEGACY",
     "RGB",
     "SHAPES",
     "SPLITS",
+    "STREAM",
+    "V1",
     "VERSIONS",
     "Scenes",
     "SortOfClevr",

@@ -88,8 +88,8 @@ class Generator:
 class SortOfClevr:
     """`images` samples of a split, drawn once and kept; `SortOfClevrStream` is the set that is never the same twice."""
 
-    answers = ANSWERS
-    kinds = KINDS
+    answers: tuple[str, ...] = ANSWERS
+    kinds: tuple[str, ...] = KINDS
     preprocessing = Preprocessing()
 
     def __init__(self, name: str, split: str, images: int, generator: Generator) -> None:
