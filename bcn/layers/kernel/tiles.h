@@ -22,6 +22,7 @@ typedef int NAME(ivec) __attribute__((vector_size(4 * WIDTH), aligned(4)));
 INLINE void NAME(multiply)(int rows, long depth, const float *restrict a, long a_row, long a_k, const float *restrict b,
                            vec acc[MR][NV])
 {
+#pragma GCC unroll 2
     for (long k = 0; k < depth; k++) {
         vec column[NV];
 #pragma GCC unroll 16
