@@ -108,4 +108,5 @@ def _cover(pixels: np.ndarray, centre_M: np.ndarray, colour_M: np.ndarray, shape
     """Paint whole objects one after another, white included, so that the last lies on top."""
     offset_2S = np.stack([OFFSET, OFFSET * DISC])  # what is not in the disc falls on its centre
     pixel_M3S = (centre_M[:, None] + np.arange(3) * CHANNEL)[:, :, None] + offset_2S[shape_M][:, None]
-    pixels[pixel_M3S] = np.array(RGB, dtype=np.uint8)[colour_M][:, :, None]
+    value_M3 = np.array(RGB, dtype=np.uint8)[colour_M]
+    pixels[pixel_M3S.reshape(-1)] = np.repeat(value_M3.reshape(-1), len(OFFSET))

@@ -37,6 +37,8 @@ STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
 Questions = Literal["sampled", "all"]
 CHUNK = 500
 """images read at a time for a checksum"""
+AHEAD = 16
+"""batches whose scenes are placed together: enough to be quick, few enough to stay in the cache"""
 
 
 class Samples(NamedTuple):
@@ -62,17 +64,11 @@ class Generator:
         return scenes_legacy(sample_B) if self.legacy else scenes_v1(sample_B, objects=self.objects)
 
     def samples(self, index: Sequence[int] | np.ndarray) -> Samples:
-        scenes, number_BQ, answer_BQ = self._ask(index)
-        return Samples(draw(scenes), number_BQ, answer_BQ)
+        scenes, number_NQ, answer_NQ = self.ask(index)
+        return Samples(draw(scenes), number_NQ, answer_NQ)
 
-    def batches(self, index: Sequence[int] | np.ndarray, size: int) -> Iterator[Samples]:
-        """The same, `size` at a time."""
-        scenes, number_NQ, answer_NQ = self._ask(index)
-        for i, image_B3HW in enumerate(draw_chunks(scenes, size)):
-            these = slice(i * size, (i + 1) * size)
-            yield Samples(image_B3HW, number_NQ[these], answer_NQ[these])
-
-    def _ask(self, index: Sequence[int] | np.ndarray) -> tuple[Scenes, np.ndarray, np.ndarray]:
+    def ask(self, index: Sequence[int] | np.ndarray) -> tuple[Scenes, np.ndarray, np.ndarray]:
+        """Scenes, numbers of their questions, and answers."""
         sample_N = words(self.stream, np.asarray(index))
         scenes = self.scenes(index)
         if self.questions == "all":
@@ -108,12 +104,14 @@ class SortOfClevr:
         return self.images
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
-        return self._batch(*self._read(np.asarray(index, dtype=np.int64)))
+        image_BCHW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
+        return Batch(image_BCHW, *self._encode(number_BQ, answer_BQ))
 
-    def _batch(self, image_BCHW: Tensor, number_BQ: Tensor, answer_BQ: Tensor) -> Batch:
+    def _encode(self, number_BQ: Tensor, answer_BQ: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Answers, questions as bits, and kinds, as a batch has them."""
         number_BQ = number_BQ.long()
         question_BQD = self.question_bits.index_select(0, number_BQ.flatten()).view(*number_BQ.shape, 11)
-        return Batch(image_BCHW, answer_BQ.long(), question_BQD, number_BQ // 6)
+        return answer_BQ.long(), question_BQD, number_BQ // 6
 
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
         """The scenes of these samples as data: positions, shapes, which colours are present."""
@@ -147,9 +145,12 @@ class SortOfClevrStream(SortOfClevr):
         return image, number, answer
 
     def batches(self, index: np.ndarray, size: int) -> Iterator[Batch]:
-        """The same as `stream[index]`, `size` images at a time: much quicker than asking for each of these batches."""
-        for samples in self.generator.batches(index, size):
-            yield self._batch(*(torch.from_numpy(part) for part in samples))
+        """The same as `stream[index]`, `size` images at a time: much quicker than asking for batch after batch."""
+        for first in range(0, len(index), AHEAD * size):
+            scenes, number_NQ, answer_NQ = self.generator.ask(index[first : first + AHEAD * size])
+            encoded = self._encode(torch.from_numpy(number_NQ), torch.from_numpy(answer_NQ))
+            for i, image_B3HW in enumerate(draw_chunks(scenes, size)):
+                yield Batch(torch.from_numpy(image_B3HW), *(part[i * size : (i + 1) * size] for part in encoded))
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         """The next indices; each seed has four thousand million of its own."""
