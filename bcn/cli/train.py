@@ -123,6 +123,7 @@ def doctor(
 
     from bcn.engine.distributed import joined
     from bcn.engine.machine import commit, default_threads, keep_memory, machine, versions
+    from bcn.layers.kernel import vector_width
 
     if not distributed:
         here = machine()
@@ -134,6 +135,7 @@ def doctor(
             "threads": default_threads(),
             "gpu": here["gpu"] or "none",
             "freed memory is kept": "yes" if keep_memory() else "no (not glibc)",
+            "hot loop": {16: "C with AVX-512", 8: "C with AVX2"}.get(vector_width(), "torch (not compiled, or no AVX2)"),
         }
         for name, value in rows.items():
             print(f"{name:22}{value}")
