@@ -1,0 +1,125 @@
+"""Two layouts of images with questions about them, read one question at a time.
+
+- CLEVR's, and CoGenT's and ours: `images/<split>/*.png` and `questions/CLEVR_<split>_questions.json`.
+- Anyone's own: images, and beside them `questions.jsonl` with a line for each question,
+  {"image": "cats/1.jpg", "question": "Is it asleep?", "answer": "yes"}, and where wanted "split" and "kind".
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bcn.data.clevr.program import kind_of
+from bcn.errors import BcnError
+
+LINES = "questions.jsonl"
+
+
+class Asked(NamedTuple):
+    image: Path
+    """relative to the directory"""
+    question: str
+    answer: str | None
+    """None in a test split whose answers are withheld"""
+    kind: str | None
+    number: int
+    """`question_index`, or the number of the line"""
+
+
+def list_splits(directory: Path) -> list[str]:
+    """The splits of a directory, in the order of their names."""
+    if (directory / LINES).exists():
+        return sorted({split for split, _ in _own(directory)})
+    names = [re.fullmatch(r"CLEVR_(\w+)_questions\.json", path.name) for path in (directory / "questions").glob("*")]
+    if found := sorted(name[1] for name in names if name):
+        return found
+    raise BcnError(
+        f"{directory} holds neither {LINES} nor questions/CLEVR_<split>_questions.json: "
+        "give the directory of a data set in one of these layouts"
+    )
+
+
+def read_questions(directory: Path, split: str) -> Iterator[Asked]:
+    """The questions of a split, in the order of the file."""
+    if (directory / LINES).exists():
+        return (asked for of, asked in _own(directory) if of == split)
+    return _clevr(directory, split)
+
+
+def question_file(directory: Path, split: str) -> Path:
+    """The file that holds the questions of a split."""
+    if split not in (splits := list_splits(directory)):
+        raise BcnError(f"{directory} has no split {split!r}: it has {', '.join(splits)}")
+    own = directory / LINES
+    return own if own.exists() else directory / "questions" / f"CLEVR_{split}_questions.json"
+
+
+def _clevr(directory: Path, split: str) -> Iterator[Asked]:
+    path = question_file(directory, split)
+    for position, entry in enumerate(stream(path, "questions")):
+        try:
+            image = Path("images") / split / entry["image_filename"]
+            kind = kind_of(entry["program"]) if entry.get("program") else None
+            number = int(entry.get("question_index", position))
+            yield Asked(image, entry["question"], entry.get("answer"), kind, number)
+        except (KeyError, TypeError) as error:
+            raise BcnError(
+                f"{path}: question {position} has no usable {error}: see docs/clevr.md for the form"
+            ) from error
+
+
+def _own(directory: Path) -> Iterator[tuple[str, Asked]]:
+    path = directory / LINES
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                image, question, answer = Path(entry["image"]), str(entry["question"]), entry.get("answer")
+            except (ValueError, KeyError, TypeError) as error:
+                form = '{"image": "1.png", "question": "...", "answer": "..."}'
+                raise BcnError(f"{path}, line {number}: {error}; a line is {form}") from error
+            kind = None if entry.get("kind") is None else str(entry["kind"])
+            asked = Asked(image, question, None if answer is None else str(answer), kind, number)
+            yield entry.get("split") or _split_of(image), asked
+
+
+def _split_of(image: Path) -> str:
+    """Where no split is given, a tenth of the images is held out: which ones, their names decide."""
+    return "val" if hashlib.sha256(image.as_posix().encode()).digest()[0] < 26 else "train"
+
+
+def stream(path: Path, key: str, *, block: int = 1 << 20) -> Iterator[dict[str, Any]]:
+    """The entries of the list `key` in a JSON file, one at a time: CLEVR's questions are 1.2 GB, and need not be held.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+    ...     _ = file.write('{"info": {}, "questions": [{"answer": "yes"}, {"answer": "2"}]}')
+    ...     file.flush()
+    ...     [entry["answer"] for entry in stream(Path(file.name), "questions", block=8)]
+    ['yes', '2']
+    """
+    decoder, begin, between = json.JSONDecoder(), re.compile(rf'"{key}"\s*:\s*\['), re.compile(r"[\s,]*")
+    with open(path, encoding="utf-8") as file:
+        text = ""
+        while not (match := begin.search(text)):
+            if not (read := file.read(block)):
+                raise BcnError(f"{path} has no list {key!r}: is it a file of CLEVR's {key}?")
+            text += read
+        place = match.end()
+        while True:
+            place = between.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing at least
+            if text.startswith("]", place):
+                return
+            try:
+                entry, place = decoder.raw_decode(text, place)
+            except ValueError as error:  # the entry goes on in the next block
+                if not (read := file.read(max(block, len(text) - place))):
+                    raise BcnError(f"{path} ends or breaks within the list {key!r}: get it again") from error
+                text, place = text[place:] + read, 0
+                continue
+            yield entry

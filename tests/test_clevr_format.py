@@ -1,0 +1,207 @@
+"""The reader of images and questions: CLEVR's layout, ours, and anyone's own."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bcn.data.clevr.check import check_directory
+from bcn.data.clevr.format import ANSWERS, NO_ANSWER, open_questions
+from bcn.data.clevr.layout import list_splits, read_questions, stream
+from bcn.data.clevr.program import KINDS, kind_of
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.scene import make_scene
+from bcn.data.clevr.vocabulary import Vocabulary, tokens
+from bcn.data.files import data_root
+from bcn.errors import BcnError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
+
+
+def _picture(path: Path, shade: int, size: tuple[int, int] = (48, 32)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, (shade, 255 - shade, 7)).save(path)
+
+
+@pytest.fixture
+def clevr(tmp_path: Path) -> Path:
+    """The structure of CLEVR v1.0 with CoGenT's splits beside: 4 + 2 images, one with fewer questions than others."""
+    root = tmp_path / "CLEVR_v1.0"
+    for split, images in (("train", 4), ("val", 2), ("test", 1), ("valB", 1)):
+        questions = []
+        for index in range(images):
+            scene = make_scene(index, split=split)
+            asked = make_questions(scene)[: 3 if index == 1 else 10]
+            questions += [
+                {k: v for k, v in q.items() if split != "test" or k not in ("answer", "program")} for q in asked
+            ]
+            _picture(root / "images" / split / scene["image_filename"], 40 * index + len(split))
+        path = root / "questions" / f"CLEVR_{split}_questions.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"info": {"split": split, "version": "1.0"}, "questions": questions}))
+    return root
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    root = tmp_path / "cats"
+    lines = [
+        {"image": "a.png", "question": f"Is it number {n}?", "answer": "yes" if n % 2 else "no"} for n in range(23)
+    ]
+    lines += [{"image": "b/b.jpg", "question": "What is it?", "answer": "cat", "split": "train", "kind": "what"}] * 2
+    lines += [{"image": "c.png", "question": "Is it a whale?", "answer": "no", "split": "val", "kind": "is"}]
+    for line in lines[:23]:
+        line |= {"split": "train", "kind": "is"}
+    for shade, name in enumerate(("a.png", "b/b.jpg", "c.png")):
+        _picture(root / name, 50 + 50 * shade)
+    (root / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+    return root
+
+
+def test_clevr_is_read_as_it_is_written(clevr: Path) -> None:
+    assert list_splits(clevr) == ["test", "train", "val", "valB"]
+    dataset = open_questions(clevr, "train", size=16)
+    assert (dataset.name, len(dataset), dataset.answers, dataset.kinds) == ("clevr-v1.0", 4, ANSWERS, KINDS)
+    assert len(ANSWERS) == 28
+    batch = dataset[np.array([2, 1])]
+    assert batch.question is not None
+    assert batch.kind is not None
+    for row, index in enumerate((2, 1)):
+        expected = make_questions(make_scene(index))[: 3 if index == 1 else 10]
+        assert np.unique(batch.image[row, 0]).tolist() == [40 * index + 5]
+        for place, question in enumerate(expected):
+            assert dataset.vocabulary.decode(batch.question[row, place]) == tokens(question["question"])
+            assert dataset.answers[batch.answer[row, place]] == question["answer"]
+            assert dataset.kinds[batch.kind[row, place]] == kind_of(question["program"])
+        assert batch.answer[row, len(expected) :].tolist() == [NO_ANSWER] * (10 - len(expected))
+        assert not batch.question[row, len(expected) :].any()
+    assert batch.question.shape[2] == int((batch.question != 0).sum(-1).max())
+    assert dataset.questions(1) == [10, 11, 12]
+
+
+def test_words_and_answers_are_those_of_training(clevr: Path) -> None:
+    train, val = (open_questions(clevr, split, size=16) for split in ("train", "val"))
+    assert val.vocabulary == train.vocabulary
+    assert val.answers == train.answers
+    given = Vocabulary.of(["red"])
+    other = open_questions(clevr, "val", size=16, vocabulary=given, answers=("no", "yes"))
+    batch = other[[0, 1]]
+    assert batch.question is not None
+    assert set(batch.question.unique().tolist()) <= {0, 1, 2}
+    assert set(batch.answer.unique().tolist()) <= {NO_ANSWER, 0, 1}
+
+
+def test_a_split_without_answers_is_read(clevr: Path) -> None:
+    dataset = open_questions(clevr, "test", size=16)
+    batch = dataset[[0]]
+    assert batch.kind is None
+    assert dataset.kinds == ()
+    assert batch.answer.tolist() == [[NO_ANSWER] * 10]
+    assert dataset.questions(0) == list(range(10))
+
+
+def test_images_are_decoded_once_and_mapped(clevr: Path) -> None:
+    first = open_questions(clevr, "train", size=16)
+    assert isinstance(first.image, np.memmap)
+    for path in (clevr / "images" / "train").iterdir():
+        path.unlink()
+    again = open_questions(clevr, "train", size=16)
+    assert again.checksum() == first.checksum()
+    assert again.first(2).checksum() != first.checksum()
+    with pytest.raises(BcnError, match="cannot read the image"):
+        open_questions(clevr, "train", size=24)
+
+
+def test_an_epoch_is_a_permutation(clevr: Path) -> None:
+    dataset = open_questions(clevr, "train", size=16)
+    orders = [dataset.order(epoch, seed=0).tolist() for epoch in range(8)]
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
+    assert len(set(map(tuple, orders))) > 1
+
+
+def test_own_images_and_questions(own: Path) -> None:
+    train, val = (open_questions(own, split, size=20) for split in ("train", "val"))
+    assert (train.name, train.answers) == ("cats", ("cat", "no", "yes"))
+    assert train.kinds == ("is", "what")
+    assert train.rows[:, 2].tolist() == [10, 10, 3, 2]  # an image with 23 questions has three rows
+    assert train.rows[:, 0].tolist() == [0, 0, 0, 1]
+    batch = train[[2, 3]]
+    assert batch.answer.tolist() == [[1, 2, 1], [0, 0, NO_ANSWER]]
+    asked = val[[0]].question
+    assert asked is not None
+    assert val.vocabulary.decode(asked[0, 0]) == ["is", "it", "?", "?"]  # "a whale" was never asked in training
+    assert val.first(1).answers == train.answers
+
+
+def test_without_splits_a_tenth_of_the_images_is_held_out(tmp_path: Path) -> None:
+    lines = [json.dumps({"image": f"{n}.png", "question": "What?", "answer": "that"}) for n in range(500) for _ in "ab"]
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines))
+    files = [{asked.image for asked in read_questions(tmp_path, split)} for split in ("train", "val")]
+    assert not files[0] & files[1]
+    assert 30 <= len(files[1]) <= 70
+    assert len(files[0]) + len(files[1]) == 500
+
+
+def test_check_finds_what_is_wrong(own: Path) -> None:
+    assert check_directory(own) == ["2 words of val are not among those of train: a, whale"]
+    (own / "c.png").write_bytes((own / "a.png").read_bytes())
+    (own / "b" / "b.jpg").write_bytes(b"not an image")
+    with open(own / "questions.jsonl", "a") as file:
+        for image, answer, split in (("d.png", "dog", "train"), ("a.png", "bird", "val")):
+            file.write(json.dumps({"image": image, "question": "What is it?", "answer": answer, "split": split}) + "\n")
+    assert check_directory(own) == [
+        "1 images are missing: d.png",
+        "1 images cannot be read: b/b.jpg",
+        "1 images are in more than one split: a.png",
+        "1 answers are given once only in train: dog",
+        "2 words of val are not among those of train: a, whale",
+        "1 answers of val are never given in train: bird",
+    ]
+    with open(own / "questions.jsonl", "a") as file:
+        file.write('{"image": "a.png"}\n')
+    with pytest.raises(BcnError, match=r"line 30: 'question'"):
+        check_directory(own)
+
+
+def test_check_of_clevr_reports_a_broken_file(clevr: Path) -> None:
+    path = clevr / "questions" / "CLEVR_val_questions.json"
+    path.write_text(path.read_text()[:-200])
+    assert any("ends or breaks within the list 'questions'" in problem for problem in check_directory(clevr))
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
+def test_a_list_is_streamed_whatever_the_blocks(clevr: Path, block: int) -> None:
+    path = clevr / "questions" / "CLEVR_valB_questions.json"
+    assert list(stream(path, "questions", block=block)) == json.loads(path.read_text())["questions"]
+    with pytest.raises(BcnError, match="has no list 'answers'"):
+        list(stream(path, "answers", block=block))
+
+
+def test_wrong_places_are_named(tmp_path: Path, clevr: Path) -> None:
+    with pytest.raises(BcnError, match="holds neither"):
+        open_questions(tmp_path / "nowhere", "train")
+    with pytest.raises(BcnError, match="has no split 'dev': it has test, train, val, valB"):
+        open_questions(clevr, "dev")
+    with pytest.raises(BcnError, match="give 1 to 4"):
+        open_questions(clevr, "train", size=16, images=5)
+
+
+@pytest.mark.data
+def test_original_images_with_questions_about_their_scenes(tmp_path: Path) -> None:
+    """The ten original val images, in place, with questions made from their scenes: the transfer test's data."""
+    source = data_root() / "clevr"
+    scenes = json.loads((source / "scenes" / "CLEVR_val_scenes_500.json").read_text())["scenes"][10:20]
+    (tmp_path / "images").symlink_to(source / "images")
+    (tmp_path / "questions").mkdir()
+    asked = [question for scene in scenes for question in make_questions(scene)]
+    (tmp_path / "questions" / "CLEVR_val_questions.json").write_text(json.dumps({"info": {}, "questions": asked}))
+    dataset = open_questions(tmp_path, "val")
+    assert dataset.image.shape == (10, 3, 128, 128)
+    pixels = dataset.preprocessing(dataset[np.arange(10)].image)
+    assert pixels.mean().abs() < 0.3
+    assert 0.7 < pixels.std() < 1.3

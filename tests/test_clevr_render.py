@@ -1,0 +1,120 @@
+"""Pictures of scenes: beside original images, and made in shards."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bcn.data.clevr import camera, make
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.scene import COLORS, make_scene
+from bcn.data.files import data_root
+from bcn.errors import BcnError
+
+try:
+    import numba
+
+    from bcn.data.clevr.render import render_scene
+except ImportError:
+    numba = None
+
+needs_numba = pytest.mark.skipif(numba is None, reason="needs pip install 'bcn[render]'")
+
+
+@needs_numba
+@pytest.mark.data
+def test_pictures_of_original_scenes_are_the_original_pictures() -> None:
+    """Lights are jittered, and where they stood is not published: so a mean error of a few of 255 levels remains."""
+    root = data_root() / "clevr"
+    scenes = {
+        s["image_filename"]: s
+        for s in json.loads((root / "scenes" / "CLEVR_val_scenes_500.json").read_text())["scenes"]
+    }
+    errors, blank = [], []
+    for path in sorted((root / "images" / "val").glob("*.png")):
+        with Image.open(path) as image:
+            original = np.asarray(image.convert("RGB").resize((96, 64), Image.Resampling.BOX), float)
+        errors.append(np.abs(render_scene(scenes[path.name], width=96, height=64) - original).mean())
+        blank.append(np.abs(original - original.mean((0, 1))).mean())
+    assert len(errors) == 10
+    assert np.mean(errors) < 7
+    assert np.mean(errors) < np.mean(blank) / 2
+
+
+@needs_numba
+@pytest.mark.parametrize("name", COLORS)
+def test_an_object_has_its_color(name: str) -> None:
+    """At the middle of a matte ball, red, green and blue are in the proportion of its color."""
+    ball = {"shape": "sphere", "color": name, "material": "rubber", "size": "large", "rotation": 0.0}
+    scene = {"image_index": 0, "objects": [ball | {"3d_coords": [0.0, 0.0, 0.7]}], "camera": camera.POSITION}
+    picture = render_scene(scene, width=48, height=32)
+    column, row, _ = camera.project(camera.POSITION, [0.0, 0.0, 0.7]) // 10
+    patch = picture[int(row) - 1 : int(row) + 2, int(column) - 1 : int(column) + 2].mean((0, 1)) / 255
+    light = ((patch + 0.055) / 1.055) ** 2.4
+    color = np.array(COLORS[name])
+    assert light / light.sum() == pytest.approx(color / color.sum(), abs=0.03)
+
+
+@needs_numba
+def test_a_picture_is_the_same_again() -> None:
+    scene = make_scene(3)
+    assert np.array_equal(render_scene(scene, width=32, height=32), render_scene(scene, width=32, height=32))
+
+
+@needs_numba
+def test_a_picture_shows_the_same_at_any_size() -> None:
+    scene = make_scene(4)
+    large = Image.fromarray(render_scene(scene, width=96, height=64)).resize((24, 16), Image.Resampling.BOX)
+    small = render_scene(scene, width=24, height=16)
+    assert np.abs(small - np.asarray(large, float)).mean() < 2
+
+
+@needs_numba
+def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "PART", 2)
+    order, counts = make.Order("val", size=16), []
+    assert not make.make_clevr_like(tmp_path, order, 5, shard=(2, 2), done=counts.append)
+    assert counts == [2]
+    assert not (tmp_path / "questions").exists()
+    first = tmp_path / "images" / "val" / "CLEVR_val_000002.png"
+    written = first.stat().st_mtime_ns
+    (tmp_path / "images" / "val" / "CLEVR_val_000003.png").unlink()
+    assert not make.make_clevr_like(tmp_path, order, 5, shard=(2, 2), done=counts.append)
+    assert make.make_clevr_like(tmp_path, order, 5, shard=(1, 2), done=counts.append)
+    assert first.stat().st_mtime_ns == written
+    assert len(list((tmp_path / "images" / "val").iterdir())) == 5
+
+    scenes = json.loads((tmp_path / "scenes" / "CLEVR_val_scenes.json").read_text())["scenes"]
+    questions = json.loads((tmp_path / "questions" / "CLEVR_val_questions.json").read_text())
+    assert questions["info"] == {"split": "val", "seed": 0, "size": 16, "version": "clevr-like-v1", "images": 5}
+    assert scenes == [make_scene(index, split="val") for index in range(5)]
+    assert questions["questions"] == [question for scene in scenes for question in make_questions(scene)]
+
+    assert make.make_clevr_like(tmp_path, order, 6, done=counts.append)
+    assert len(json.loads((tmp_path / "scenes" / "CLEVR_val_scenes.json").read_text())["scenes"]) == 6
+    with pytest.raises(BcnError, match="was made with"):
+        make.make_clevr_like(tmp_path, make.Order("val", seed=1, size=16), 5)
+
+
+def test_a_shard_that_is_not_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BcnError, match="accepted are 1/2 to 2/2"):
+        make.make_clevr_like(tmp_path, make.Order(), 10, shard=(3, 2))
+    run = subprocess.run(
+        [sys.executable, "-m", "bcn", "clevr", "make", str(tmp_path), "--shard", "3"], capture_output=True, text=True
+    )
+    assert run.returncode == 2
+    assert "as in 3/8" in run.stderr
+
+
+def test_without_numba_one_line_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['numba'] = None; from bcn.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", code, "clevr", "make", str(tmp_path), "--images", "1"], capture_output=True, text=True
+    )
+    assert run.returncode == 2
+    assert run.stderr.strip().splitlines()[-1].endswith("pip install 'bcn[render]'")
+    assert not list(tmp_path.iterdir())
