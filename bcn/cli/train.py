@@ -135,7 +135,9 @@ def doctor(
             "threads": default_threads(),
             "gpu": here["gpu"] or "none",
             "freed memory is kept": "yes" if keep_memory() else "no (not glibc)",
-            "hot loop": {16: "C with AVX-512", 8: "C with AVX2"}.get(vector_width(), "torch (not compiled, or no AVX2)"),
+            "hot loop": {16: "C with AVX-512", 8: "C with AVX2"}.get(
+                vector_width(), "torch (not compiled, or no AVX2)"
+            ),
         }
         for name, value in rows.items():
             print(f"{name:22}{value}")
