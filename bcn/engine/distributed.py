@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bcn.errors import BcnError
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-OTHER_LAUNCHERS = {"SLURM_NTASKS": "srun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpiexec"}
+OTHER_LAUNCHERS = {"SLURM_STEP_NUM_TASKS": "srun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpiexec"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def joined() -> Iterator[Ranks]:
         return
     if ranks.device.type == "cuda":
         torch.cuda.set_device(ranks.device)
-    dist.init_process_group("nccl" if ranks.device.type == "cuda" else "gloo")
+    backend = "nccl" if ranks.device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=_store(ranks), rank=ranks.rank, world_size=ranks.world)
     try:
         present = int(ranks.sum(torch.ones((), dtype=torch.int64, device=ranks.device)))
         if present != ranks.world:
@@ -113,3 +114,17 @@ def joined() -> Iterator[Ranks]:
         yield ranks
     finally:
         dist.destroy_process_group()
+
+
+def _store(ranks: Ranks) -> Any:
+    """Where the ranks find each other.
+
+    torchrun's own store outlives a restart, and gloo would find the addresses of dead processes in it: so every attempt
+    looks under a name of its own. Agents of several nodes count attempts each for itself; docs/cluster.md says what
+    to set there.
+    """
+    host, port, agents = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), ranks.world // ranks.local_world
+    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = dist.TCPStore(host, port, ranks.world, is_master=ranks.first and not kept)  # type: ignore[attr-defined]
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if agents == 1 else "0"
+    return dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]

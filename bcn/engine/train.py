@@ -257,10 +257,12 @@ def train(
         try:
             trainer.fit()
             found = trainer.test()
-        except RuntimeError:
-            if stop.requested is not None and not ranks.first:
+        except RuntimeError as error:
+            if ranks.world == 1 or "peer" not in str(error):
+                raise
+            if stop.requested is not None:
                 raise Interrupted(stop.requested) from None  # the first rank has saved and left
-            raise
+            raise BcnError("another process of this run ended; the same command goes on from the checkpoint") from error
         if run is not None:
             found |= {"data": checksums, "threads": torch.get_num_threads(), "ranks": ranks.world}
             write_json(run.path / "record.json", make_record(run, recipe, trainer.state, found))

@@ -1,0 +1,166 @@
+"""Several processes: real torchrun launches over gloo against one process. Each costs seconds, so there are few."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from blobs import plain
+
+from bcn.cli import main
+from bcn.engine.checkpoint import load_weights
+from bcn.engine.distributed import Ranks, read_ranks
+from bcn.engine.run import run_id
+from bcn.errors import BcnError
+
+COMMAND = str(Path(__file__).with_name("blobs.py"))
+TRAIN = ("train", "blobs/plain", "--scale", "smoke", "--threads", "1", "--runs")
+TWO = ("--standalone", "--nproc-per-node=2")
+RUN = run_id(plain("smoke"), 0)
+
+
+def begin(*arguments: str, torchrun: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
+    """Start the command of blobs.py, alone or under torchrun."""
+    launcher = ("-m", "torch.distributed.run", *torchrun) if torchrun else ()
+    clean = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    package = str(Path(__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, *launcher, COMMAND, *arguments],
+        env={**clean, "PYTHONPATH": package, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out + err
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alone")
+    finish(begin(*TRAIN, str(folder), BLOBS_LOG=str(folder)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two")
+    finish(begin(*TRAIN, str(folder), torchrun=TWO, BLOBS_LOG=str(folder)))
+    return folder
+
+
+def test_two_processes_give_the_weights_of_one(alone: Path, two: Path) -> None:
+    """A batch of 7 over two ranks, so that a mean of the ranks' means would be wrong."""
+    for name in ("last", "best"):
+        expected, given = (load_weights(folder / RUN / f"{name}.safetensors")[0] for folder in (alone, two))
+        assert expected.keys() == given.keys()
+        for key, tensor in expected.items():
+            torch.testing.assert_close(given[key], tensor, rtol=1e-4, atol=1e-6)
+
+
+def read(folder: Path, rank: int) -> list[list[int]]:
+    lines = (folder / f"rank-{rank}.txt").read_text().splitlines()
+    return [list(map(int, line.split())) for line in lines][1:]  # the first is a look at one image before training
+
+
+def test_the_order_of_samples_is_the_same(alone: Path, two: Path) -> None:
+    whole, first, second = read(alone, 0), read(two, 0), read(two, 1)
+    assert len(whole) == 4 * (40 // 7)
+    assert whole == [a + b for a, b in zip(first, second, strict=True)]
+    assert {(len(a), len(b)) for a, b in zip(first, second, strict=True)} == {(4, 3)}
+
+
+def test_evaluation_counts_every_sample_once(alone: Path, two: Path) -> None:
+    expected, given = (json.loads((folder / RUN / "record.json").read_text()) for folder in (alone, two))
+    assert given["ranks"] == 2
+    assert given["metrics"]["test"]["all"]["total"] == 97
+    assert given["metrics"]["test"]["all"] == expected["metrics"]["test"]["all"]
+    assert given["metrics"]["test"]["localisation"] == pytest.approx(
+        expected["metrics"]["test"]["localisation"], rel=1e-4
+    )
+
+
+def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_path: Path) -> None:
+    launch = begin(*TRAIN, str(tmp_path), torchrun=(*TWO, "--max-restarts=1"), BLOBS_KILL="14")
+    said = finish(launch)
+    assert "going on at step 10 of 20" in said
+    record = json.loads((tmp_path / RUN / "record.json").read_text())
+    assert record["sessions"] == 2
+    for name in ("last", "best"):
+        file = f"{RUN}/{name}.safetensors"
+        assert (tmp_path / file).read_bytes() == (two / file).read_bytes()
+
+
+def test_two_nodes_on_loopback(two: Path, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    node = ("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}")
+    agents = [begin(*TRAIN, str(tmp_path), torchrun=(*node, "--rdzv-id=7", "--local-addr=127.0.0.1")) for _ in range(2)]
+    for agent in agents:
+        finish(agent)
+    assert (tmp_path / RUN / "last.safetensors").read_bytes() == (two / RUN / "last.safetensors").read_bytes()
+
+
+def test_doctor_reaches_every_rank() -> None:
+    said = finish(begin("doctor", "--distributed", torchrun=TWO))
+    lines = sorted(line for line in said.splitlines() if line.startswith("rank "))
+    assert [line.split(",")[0].split(" on ")[0] for line in lines] == ["rank 0 of 2", "rank 1 of 2"]
+    assert all(line.endswith("all-reduce 3, expected 3") for line in lines)
+
+
+TORCHRUN = {
+    "RANK": "1",
+    "WORLD_SIZE": "4",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
+    "MASTER_ADDR": "localhost",
+    "MASTER_PORT": "29500",
+}
+
+
+def test_ranks_are_read_from_torchrun() -> None:
+    assert read_ranks(TORCHRUN) == Ranks(1, 4, 1, 2)
+    assert read_ranks({"PATH": "/bin", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "2"}) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"MASTER_ADDR": None}, "but not MASTER_ADDR: this launch is not distributed"),
+        ({name: None for name in TORCHRUN if name != "RANK"}, "RANK set but not WORLD_SIZE"),
+        ({"WORLD_SIZE": "1"}, "cannot be"),
+        ({"RANK": "4"}, "cannot be"),
+        ({"LOCAL_RANK": "2"}, "cannot be"),
+        ({"RANK": "two"}, "must be whole numbers"),
+        (
+            {**dict.fromkeys(TORCHRUN), "SLURM_STEP_NUM_TASKS": "2"},
+            "srun started 2 processes that know nothing of each other",
+        ),
+        ({**dict.fromkeys(TORCHRUN), "OMPI_COMM_WORLD_SIZE": "8"}, "mpirun started 8 processes"),
+    ],
+)
+def test_a_launch_that_is_not_distributed_is_an_error(change: dict[str, str | None], message: str) -> None:
+    environment = {name: value for name, value in {**TORCHRUN, **change}.items() if value is not None}
+    with pytest.raises(BcnError, match=message):
+        read_ranks(environment)
+
+
+def test_the_command_line_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["bcn", "doctor", "--distributed"])
+    for rank in (None, "0"):
+        monkeypatch.delenv("RANK", raising=False)
+        if rank is not None:
+            monkeypatch.setenv("RANK", rank)
+        with pytest.raises(SystemExit) as exit:
+            main()
+        assert exit.value.code == 2
+        assert "torchrun" in capsys.readouterr().err
