@@ -94,7 +94,7 @@ def _split_of(image: Path) -> str:
 
 
 def stream(path: Path, key: str, *, block: int = 1 << 20) -> Iterator[dict[str, Any]]:
-    """The entries of the list `key` in a JSON file, one at a time: CLEVR's questions are 1.2 GB, and need not be held.
+    """The entries of the list `key` in a JSON file, one at a time: CLEVR's 700,000 questions need not be held.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
