@@ -8,9 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from typer.testing import CliRunner
 
 from bcn import create_model, list_models
-from bcn.bench.count import BATCH, count_parameters, executed_macs, literal_macs, on_meta
+from bcn.bench.count import BATCH, TOKENS, count_parameters, executed_macs, literal_macs, on_meta
 from bcn.cli import app
-from bcn.models.registry import IMAGES
+from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
 
 LAST_LAYER = 2570
@@ -139,9 +139,11 @@ def test_executed_macs_of_multirn_h(questions: int) -> None:
 
 @pytest.mark.parametrize("name", list_models())
 def test_executed_macs_are_those_that_torch_counts(name: str) -> None:
-    model, image = on_meta(name).eval(), IMAGES[name.split("/")[0]]
+    model, image = on_meta(name).eval(), image_shape(name)
     inputs = [torch.empty(BATCH, *image, device="meta")]
-    if hasattr(model, "relation"):
+    if name.startswith("clevr/"):
+        inputs.append(torch.empty(BATCH, 20, TOKENS, dtype=torch.long, device="meta"))
+    elif hasattr(model, "relation"):
         inputs.append(torch.empty(BATCH, 20, model.relation.questions, device="meta"))
     with FlopCounterMode(display=False) as counter:
         model(*inputs)
@@ -162,7 +164,19 @@ def test_command() -> None:
     result = CliRunner().invoke(app, ["models", "sort-of-clevr/multirn"])
     assert result.exit_code == 0
     (row,) = (line.split() for line in result.output.splitlines() if line.startswith("sort-of-clevr/multirn-h"))
-    assert row[1:] == ["345,074", "345,266", "345K", "3.99M", "12.86M", "6.60M", "0.13M", "23.59M", "23.60M", "7.18M"]
+    assert row[1:] == [
+        "345,074",
+        "345,266",
+        "345K",
+        "3.99M",
+        "12.86M",
+        "6.60M",
+        "0.13M",
+        "-",
+        "23.59M",
+        "23.60M",
+        "7.18M",
+    ]
     rows = json.loads(CliRunner().invoke(app, ["models", "--json", "--questions", "1"]).output)
     assert [row["model"] for row in rows] == list_models()
 

@@ -1,6 +1,7 @@
 """Parameters and multiply-accumulates (MACs), computed from the modules themselves on the meta device.
 
-Sections are the paper's (appendix B.2): the CNN; BCN with g's first layer; the rest of g with the sum; f. Two kinds:
+Sections are the paper's (appendix B.2): the CNN; BCN with g's first layer; the rest of g with the sum, or what a rival
+has in its place; f; and reading a question in words. Two kinds:
 
 - `literal_macs`: one question about one image in the form in which the equations are written, counted as the paper
   counts what it calls FLOPs: multiply-accumulates, one more for each output that has a bias, two for each output of
@@ -20,11 +21,14 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from bcn.bench.literal import literal
+from bcn.models.clevr import Asked, QuestionType
 from bcn.models.registry import create_model
 from bcn.models.sort_of_clevr import RelationModel
 
 BATCH = 64
 """images that share what the coordinate planes cost"""
+TOKENS = 20
+"""words of a question, about what CLEVR's have"""
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,12 @@ class Macs:
     bcn: float
     g: float
     f: float
+    question: float
+    """reading it, where it is in words"""
 
     @property
     def total(self) -> float:
-        return self.convolution + self.bcn + self.g + self.f
+        return self.convolution + self.bcn + self.g + self.f + self.question
 
 
 def count_parameters(model: nn.Module, *, statistics: bool = False) -> int:
@@ -74,13 +80,15 @@ def executed_macs(model: nn.Module, image: tuple[int, int, int], *, questions: i
 
 def _inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, questions: int) -> tuple[Tensor, ...]:
     image_BCHW = torch.empty(images, *image, device="meta")
+    if isinstance(model, Asked | QuestionType):
+        return image_BCHW, torch.empty(images, questions, TOKENS, dtype=torch.long, device="meta")
     if isinstance(model, RelationModel):
         return image_BCHW, torch.empty(images, questions, model.relation.questions, device="meta")
     return (image_BCHW,)
 
 
 class _Counter(TorchFunctionMode):
-    """Counts the calls that have weights, by the parameter that a weight is or is a part of."""
+    """Counts the calls that have weights, by the parameter that a weight is or is a part of, and what has none."""
 
     def __init__(self, model: nn.Module, *, paper: bool) -> None:
         super().__init__()
@@ -99,8 +107,13 @@ class _Counter(TorchFunctionMode):
             whole = weight if weight._base is None else weight._base
             one = weight[0].numel() + (self.paper and bias is not None)
             self.macs[self.names[id(whole)]] += result.numel() * one
+        elif function is torch.bmm:
+            self.summed += result.numel() * args[0].shape[2]
         elif function is F.batch_norm and self.paper:
-            self.macs[self.names[id(kwargs["weight"])]] += 2 * result.numel()
+            if kwargs["weight"] is None:
+                self.summed += 2 * result.numel()
+            else:
+                self.macs[self.names[id(kwargs["weight"])]] += 2 * result.numel()
         elif function is Tensor.sum and self.paper:
             self.summed += args[0].numel()
         return result
@@ -110,7 +123,7 @@ def _count(model: nn.Module, inputs: tuple[Tensor, ...], *, paper: bool, share: 
     with _Counter(model.to("meta").eval(), paper=paper) as counter:
         model(*inputs)
     broadcasts = any("broadcast" in name for name in counter.macs)
-    sections = {"convolution": 0, "bcn": 0, "g": counter.summed, "f": 0}
+    sections = {"convolution": 0, "bcn": 0, "g": counter.summed, "f": 0, "question": 0}
     for name, macs in counter.macs.items():
         sections[_section(name, broadcasts)] += macs
     return Macs(**{section: macs / share for section, macs in sections.items()})
@@ -118,8 +131,11 @@ def _count(model: nn.Module, inputs: tuple[Tensor, ...], *, paper: bool, share: 
 
 def _section(parameter: str, broadcasts: bool) -> str:
     """The section of a parameter of a model that has a BCN or has not."""
+    if parameter.startswith("question."):
+        return "question"
+    parameter = parameter.removeprefix("answer.")
     if "broadcast." in parameter or parameter.startswith("middle.") or (broadcasts and ".g.0." in parameter):
         return "bcn"
-    if parameter.startswith("relation.g."):
+    if parameter.startswith("relation."):
         return "g"
     return "f" if parameter.startswith(("f.", "fc.", "head.")) else "convolution"

@@ -10,16 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bcn.bench.count import TOKENS
 from bcn.bench.literal import literal
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.relation import MultiRelation, PairRelation
-from bcn.models.registry import create_model
+from bcn.models.clevr import WORDS
+from bcn.models.registry import create_model, image_shape
 
 Form = Literal["ours", "literal"]
 Job = Callable[[], object]
-
-IMAGE = {"sort-of-clevr": (3, 75, 75), "scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96)}
-"""the image that the models of a data set are made for: (C, H, W)"""
 
 
 def build(name: str, form: Form) -> nn.Module:
@@ -30,9 +29,12 @@ def build(name: str, form: Form) -> nn.Module:
 
 def inputs(name: str, images: int, questions: int) -> tuple[Tensor, ...]:
     """Random images, and random distinct questions for the models that take them."""
-    family, _, _ = name.partition("/")
-    image = torch.rand(images, *IMAGE[family])
-    return (image, torch.rand(images, questions, 11)) if family == "sort-of-clevr" else (image,)
+    image = torch.rand(images, *image_shape(name))
+    asked = {
+        "sort-of-clevr": lambda: torch.rand(images, questions, 11),
+        "clevr": lambda: torch.randint(1, WORDS, (images, questions, TOKENS)),
+    }.get(name.split("/")[0])
+    return (image,) if asked is None else (image, asked())
 
 
 def training(name: str, form: Form = "ours", images: int | str = 16, questions: int | str = 20) -> Job:

@@ -7,9 +7,10 @@ import torch
 from torch import nn
 
 from bcn.bench.count import executed_macs, on_meta
-from bcn.bench.jobs import IMAGE, Form, Job, inference, product, training
+from bcn.bench.jobs import Form, Job, inference, product, training
 from bcn.bench.measure import Timing, alternate, peak_memory, threads
 from bcn.engine.machine import cores, keep_memory
+from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
 
 SIZE = 2048
@@ -94,7 +95,7 @@ def unavoidable(name: str, images: int, questions: int) -> dict[str, float]:
 
     The backward pass needs each product twice more, for the gradients of its two sides; but not of the image.
     """
-    model, size = on_meta(name), IMAGE[name.partition("/")[0]]
+    model, size = on_meta(name), image_shape(name)
     forward = images * questions * executed_macs(model, size, questions=questions).total
     first = next(module for module in model.modules() if isinstance(module, nn.Conv2d))
     height, width = first(torch.empty(1, *size, device="meta")).shape[-2:]

@@ -12,7 +12,7 @@ from bcn.errors import did_you_mean
 NOTES = """\
 MACs are for one question about one image (one image where nothing is asked), in the form in which the paper writes
 and counts them: one more for a bias, two for BatchNorm, g's first layer under BCN. "executed" is what this package
-runs for one of Q questions about an image, multiply-accumulates alone.
+runs for one of Q questions about an image, multiply-accumulates alone. A question in words has 20 of them here.
 The paper's parameters include BatchNorm's statistics on Scaled-MNIST and STL-10, and leave them out on Sort-of-CLEVR,
 where mlp, cce-mlp and multirn-no-bcn are printed without their last layer too (2,570)."""
 
@@ -38,11 +38,11 @@ def models(
 
 def model_row(name: str, questions: int) -> dict[str, Any]:
     from bcn.bench.count import count_parameters, executed_macs, literal_macs, on_meta
-    from bcn.models.registry import IMAGES
+    from bcn.models.registry import image_shape
     from bcn.paper.tables import published_rows
 
     table, row = name.split("/")
-    model, image = on_meta(name), IMAGES[table]
+    model, image = on_meta(name), image_shape(name)
     literal, executed = literal_macs(model, image), executed_macs(model, image, questions=questions)
     paper = published_rows(table.replace("-", "_")).get(row, {})
     sections = published_rows("sections").get(row, {}) if table == "sort-of-clevr" else {}
@@ -65,7 +65,7 @@ def print_models(rows: list[dict[str, Any]], questions: int) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("\nmodel", no_wrap=True)
     parameters = ("\nparameters", "with\nstatistics", "\npaper")
-    macs = ("MACs\nCNN", "\nBCN", "\ng", "\nf", "\ntotal", "\npaper", f"executed,\nQ = {questions}")
+    macs = ("MACs\nCNN", "\nBCN", "\ng", "\nf", "\nquestion", "\ntotal", "\npaper", f"executed,\nQ = {questions}")
     for title in (*parameters, *macs):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
@@ -73,7 +73,7 @@ def print_models(rows: list[dict[str, Any]], questions: int) -> None:
         cost = (*row["macs"].values(), row["macs_total"], row["paper_macs_total"], row["executed"])
         table.add_row(row["model"], *counts, *map(_millions, cost))
     console = Console()
-    console.width = max(console.width, 140)  # a pipe or a narrow terminal gets whole lines too
+    console.width = max(console.width, 170)  # a pipe or a narrow terminal gets whole lines too
     console.print(table)
     print(f"\n{NOTES}")
 

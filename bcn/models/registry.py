@@ -9,8 +9,10 @@ from torch import nn
 from bcn.errors import BcnError, did_you_mean
 
 Builder = TypeVar("Builder", bound=Callable[..., nn.Module])
-IMAGES = {"scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96), "sort-of-clevr": (3, 75, 75)}
+IMAGES = {"scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96), "sort-of-clevr": (3, 75, 75), "clevr": (3, 128, 128)}
 """channels, height and width of the images that the models of a data set are made for"""
+OTHER_IMAGES = {"clevr/multirn-h-224": (3, 224, 224)}
+"""of a model that is made for others than the rest of its data set"""
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 _WORDS = {str: "text", int: "a positive whole number", tuple[int, ...]: "positive whole numbers"}
 """what a builder's argument may be, in words"""
@@ -34,6 +36,15 @@ def list_models(filter: str = "") -> list[str]:
     ['stl10/resnet18', 'stl10/resnet18-bcn']
     """
     return [name for name in _BUILDERS if filter in name]
+
+
+def image_shape(name: str) -> tuple[int, int, int]:
+    """Channels, height and width of the images that a model is made for.
+
+    >>> image_shape("clevr/multirn-h"), image_shape("clevr/multirn-h-224")
+    ((3, 128, 128), (3, 224, 224))
+    """
+    return OTHER_IMAGES.get(name) or IMAGES[name.split("/")[0]]
 
 
 def create_model(name: str, **arguments: Any) -> nn.Module:

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
+from bcn.layers.attention import StackedAttention
 from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.film import Film
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.encoders import CoordinateChannels, blocks, channels_last, mlp
 from bcn.models.registry import register
@@ -41,9 +43,14 @@ class Flattened(nn.Module):
 
 
 class RelationModel(nn.Module):
-    """f(relation(CNN(image), question))."""
+    """f(relation(CNN(image), question)), the question as numbers."""
 
-    def __init__(self, encoder: nn.Module, relation: MultiRelation | PairRelation | Flattened, f: nn.Module) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        relation: MultiRelation | PairRelation | Flattened | StackedAttention | Film,
+        f: nn.Module,
+    ) -> None:
         super().__init__()
         self.encoder, self.relation, self.f = encoder, relation, f
 

@@ -11,7 +11,7 @@ IMAGES = {"scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96), "sort-of-clevr": 
 
 class Cost(NamedTuple):
     parameters: int
-    """as the paper counts: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR"""
+    """as the paper counts: with BatchNorm's statistics in classifiers, trainable ones alone with questions"""
     macs: int
     """for one question about one image, or one image where nothing is asked, in the literal form of the equations"""
 
@@ -28,8 +28,8 @@ def cost(recipe: Recipe) -> Cost:
 @cache
 def _cost(model: str, arguments: tuple[tuple[str, str | tuple[int, ...]], ...]) -> Cost:
     from bcn.bench.count import count_parameters, literal_macs, on_meta
+    from bcn.models.registry import image_shape
 
-    family = model.split("/")[0]
     built = on_meta(model, **dict(arguments))
-    parameters = count_parameters(built, statistics=family != "sort-of-clevr")
-    return Cost(parameters, round(literal_macs(built, IMAGES[family]).total))
+    parameters = count_parameters(built, statistics=model.startswith(("scaled-mnist/", "stl10/")))
+    return Cost(parameters, round(literal_macs(built, image_shape(model)).total))

@@ -1,0 +1,192 @@
+"""A bidirectional LSTM (Hochreiter and Schmidhuber, 1997) that reads sentences of different lengths to one vector each.
+
+Two forms that agree: `unrolled`, word by word with padding masked out, which compiles, exports and counts; and
+`packed`, which reads no padding, runs both directions in one loop, and whose own backward makes each weight's gradient
+with one matrix product for all words instead of one for each.
+
+U sentences, L words in the longest, N words in all, E numbers for a word, H units, G = 4 H gates in the order write,
+keep, new, show; 2 directions, of which the reverse one has its words in the order in which it reads them.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+_sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+_tanh_backward = torch.ops.aten.tanh_backward.grad_input
+
+
+class Packing(NamedTuple):
+    """Where the words of sentences are that stand without padding: all first words, all second words, ...
+
+    Sentences go from the longest to the shortest, so that those with a word t are the first `counts[t]`.
+    """
+
+    counts: list[int]
+    starts: list[int]
+    """the first of the words t"""
+    word_N: Tensor
+    """where each was in the padded (U L)"""
+    reverse_N: Tensor
+    """each one's mirror within its sentence"""
+    before: Tensor
+    """the word before each one that is not a first word"""
+    last_U: Tensor
+    """the last word of each sentence, in the order that was given"""
+
+    @classmethod
+    def of(cls, length_U: Tensor, words: int) -> "Packing":
+        length, order = length_U.sort(descending=True, stable=True)
+        place_L = torch.arange(words, device=length.device)
+        t_N, u_N = (place_L[:, None] < length).nonzero(as_tuple=True)
+        counts = [count for count in (place_L[:, None] < length).sum(dim=1).tolist() if count]
+        start_L = torch.tensor([0, *counts], device=length.device).cumsum(0)
+        return cls(
+            counts,
+            start_L.tolist(),
+            order[u_N] * words + t_N,
+            start_L[length[u_N] - 1 - t_N] + u_N,
+            start_L[t_N[counts[0] :] - 1] + u_N[counts[0] :],
+            (start_L[length - 1] + torch.arange(len(length), device=length.device))[order.argsort()],
+        )
+
+
+class _Read(torch.autograd.Function):
+    """One layer, both directions: all states (2, N, H)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, input_NE: Tensor, of_input_2GE: Tensor, of_state_2GH: Tensor, bias_2G: Tensor, packing: Packing
+    ) -> Tensor:
+        reversed_NE, hidden = input_NE[packing.reverse_N], of_state_2GH.shape[2]
+        gate_2NG = input_NE.new_empty(2, len(input_NE), 4 * hidden)
+        for direction, words_NE in enumerate((input_NE, reversed_NE)):
+            torch.addmm(bias_2G[direction], words_NE, of_input_2GE[direction].t(), out=gate_2NG[direction])
+        cell_2NH, state_2NH = (input_NE.new_empty(2, len(input_NE), hidden) for _ in range(2))
+        before = 0
+        for start, count in zip(packing.starts, packing.counts, strict=False):
+            gate, cell, state = (tensor[:, start : start + count] for tensor in (gate_2NG, cell_2NH, state_2NH))
+            if start:
+                gate.baddbmm_(state_2NH[:, before : before + count], of_state_2GH.transpose(1, 2))
+            gate[..., : 2 * hidden].sigmoid_()
+            gate[..., 2 * hidden : 3 * hidden].tanh_()
+            gate[..., 3 * hidden :].sigmoid_()
+            write, keep, new, show = gate.chunk(4, dim=2)
+            torch.mul(write, new, out=cell)
+            if start:
+                cell.addcmul_(keep, cell_2NH[:, before : before + count])
+            torch.tanh(cell, out=state).mul_(show)
+            before = start
+        ctx.save_for_backward(input_NE, reversed_NE, of_input_2GE, of_state_2GH, gate_2NG, cell_2NH, state_2NH)
+        ctx.packing = packing
+        return state_2NH
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_2NH: Tensor) -> tuple[Tensor | None, ...]:
+        input_NE, reversed_NE, of_input_2GE, of_state_2GH, gate_2NG, cell_2NH, state_2NH = ctx.saved_tensors
+        packing, hidden = ctx.packing, of_state_2GH.shape[2]
+        to_gate_2NG = torch.empty_like(gate_2NG)
+        to_state, to_cell = (grad_2NH.new_zeros(2, packing.counts[0], hidden) for _ in range(2))
+        for t in reversed(range(len(packing.counts))):
+            start, count = packing.starts[t], packing.counts[t]
+            gate, d_gate = (tensor[:, start : start + count] for tensor in (gate_2NG, to_gate_2NG))
+            (write, keep, new, show), (d_write, d_keep, d_new, d_show) = gate.chunk(4, dim=2), d_gate.chunk(4, dim=2)
+            seen = cell_2NH[:, start : start + count].tanh()
+            d_state = to_state[:, :count].add_(grad_2NH[:, start : start + count])
+            d_cell = to_cell[:, :count]
+            torch.mul(d_state, seen, out=d_show)
+            d_state.mul_(show)
+            d_cell.add_(_tanh_backward(d_state, seen, grad_input=seen))
+            torch.mul(d_cell, new, out=d_write)
+            torch.mul(d_cell, write, out=d_new)
+            if t:
+                before = packing.starts[t - 1]
+                torch.mul(d_cell, cell_2NH[:, before : before + count], out=d_keep)
+            else:
+                d_keep.zero_()
+            d_cell.mul_(keep)
+            d_both = d_gate[..., : 2 * hidden]
+            _sigmoid_backward(d_both, gate[..., : 2 * hidden], grad_input=d_both)
+            _tanh_backward(d_new, new, grad_input=d_new)
+            _sigmoid_backward(d_show, show, grad_input=d_show)
+            torch.bmm(d_gate, of_state_2GH, out=d_state)
+        to_input = to_gate_2NG[0] @ of_input_2GE[0] + (to_gate_2NG[1] @ of_input_2GE[1])[packing.reverse_N]
+        turned_2GN = to_gate_2NG.transpose(1, 2)
+        to_of_input = torch.stack([turned_2GN[0] @ input_NE, turned_2GN[1] @ reversed_NE])
+        to_of_state = torch.bmm(turned_2GN[:, :, packing.counts[0] :], state_2NH[:, packing.before])
+        return to_input, to_of_input, to_of_state, to_gate_2NG.sum(dim=1), None
+
+
+class BidirectionalLayer(nn.Module):
+    """The weights of one layer, initialised as PyTorch does."""
+
+    def __init__(self, channels: int, hidden: int) -> None:
+        super().__init__()
+        bound = hidden**-0.5
+        self.of_input = nn.Parameter(torch.empty(2, 4 * hidden, channels).uniform_(-bound, bound))
+        self.of_state = nn.Parameter(torch.empty(2, 4 * hidden, hidden).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(2, 4 * hidden).uniform_(-bound, bound))
+
+    def packed(self, input_NE: Tensor, packing: Packing) -> Tensor:
+        """All states (2, N, H)."""
+        states: Tensor = _Read.apply(input_NE, self.of_input, self.of_state, self.bias, packing)  # type: ignore[no-untyped-call]
+        return states
+
+    def unrolled(self, input_ULE: Tensor, length_U: Tensor, direction: int) -> tuple[Tensor, Tensor]:
+        """All states (U, L, H) of one direction, and the last (U, H)."""
+        gate_ULG = F.linear(input_ULE, self.of_input[direction], self.bias[direction])
+        state = cell = input_ULE.new_zeros(len(input_ULE), self.of_state.shape[2])
+        states = [state] * input_ULE.shape[1]
+        for t in reversed(range(len(states))) if direction else range(len(states)):
+            gates = gate_ULG[:, t] + F.linear(state, self.of_state[direction])
+            write, keep, new, show = gates.chunk(4, dim=1)
+            next_cell = keep.sigmoid() * cell + write.sigmoid() * new.tanh()
+            is_word_U1 = (length_U > t)[:, None]
+            state = torch.where(is_word_U1, show.sigmoid() * next_cell.tanh(), state)
+            cell = torch.where(is_word_U1, next_cell, cell)
+            states[t] = state
+        return torch.stack(states, dim=1), state
+
+
+class BidirectionalLSTM(nn.Module):
+    """The last states of the upper layer in both directions.
+
+    >>> BidirectionalLSTM(50, 128)(torch.rand(3, 9, 50), torch.tensor([9, 4, 1])).shape
+    torch.Size([3, 256])
+    """
+
+    def __init__(self, channels: int, hidden: int, *, layers: int = 2) -> None:
+        super().__init__()
+        self.out_channels = 2 * hidden
+        self.layers = nn.ModuleList(
+            BidirectionalLayer(self.out_channels if layer else channels, hidden) for layer in range(layers)
+        )
+
+    def __iter__(self) -> Iterator[BidirectionalLayer]:
+        return iter(cast(Iterable[BidirectionalLayer], self.layers))
+
+    def forward(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
+        if input_ULE.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
+            return self.unrolled(input_ULE, length_U)
+        return self.packed(input_ULE, length_U)
+
+    def packed(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
+        packing = Packing.of(length_U, input_ULE.shape[1])
+        input_NE = input_ULE.flatten(0, 1).index_select(0, packing.word_N)
+        first, *rest = self
+        state_2NH = first.packed(input_NE, packing)
+        for layer in rest:
+            input_NE = torch.cat([state_2NH[0], state_2NH[1].index_select(0, packing.reverse_N)], dim=1)
+            state_2NH = layer.packed(input_NE, packing)
+        return state_2NH.index_select(1, packing.last_U).transpose(0, 1).flatten(1)
+
+    def unrolled(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
+        for layer in self:
+            read = [layer.unrolled(input_ULE, length_U, direction) for direction in range(2)]
+            input_ULE = torch.cat([states for states, _ in read], dim=2)
+        return torch.cat([last for _, last in read], dim=1)

@@ -1,0 +1,161 @@
+"""CLEVR from pixels (section 5.3, table 4): the models of Sort-of-CLEVR, asked in sentences, and their rivals.
+
+All models take images (B, 3, H, W) and token indices (B, L) or (B, Q, L), padded with 0, and give logits (B, A) or
+(B, Q, A); `words` counts the indices, that of padding included. 128x128 pixels become 8x8 objects, 16x16 in CNN_h; the
+row multirn-h-224 is multirn-h on images of 224x224, 28x28 objects. Apart from cnn-lstm, any image size will do.
+
+The rivals are cited in the paper from others, who had larger networks and pretrained features. Here they see the same
+pixels through the same CNN and read the question with the same LSTM, so that a row differs from the next in one thing.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bcn.layers.attention import StackedAttention
+from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.film import Film
+from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.models.encoders import blocks, mlp
+from bcn.models.question import QuestionEncoder, lengths
+from bcn.models.registry import register
+from bcn.models.sort_of_clevr import Flattened, RelationModel
+
+ANSWERS = 28
+WORDS = 90
+"""about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
+
+
+class Asked(nn.Module):
+    """A model that is asked in words: what reads the question, and what answers it about the image."""
+
+    def __init__(self, question: QuestionEncoder, answer: nn.Module) -> None:
+        super().__init__()
+        self.question, self.answer = question, answer
+
+    @property
+    def broadcast(self) -> BroadcastConv | None:
+        return self.answer.broadcast if isinstance(self.answer, RelationModel) else None
+
+    def features(self, image_BCHW: Tensor) -> Tensor:
+        """The map of objects, which the BCN sees where there is one."""
+        assert isinstance(self.answer, RelationModel), "this model does not look at the image"
+        return self.answer.features(image_BCHW)
+
+    def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
+        logits: Tensor = self.answer(image_BCHW, self.question(question))
+        return logits
+
+
+class Blind(nn.Module):
+    """Answers without the image."""
+
+    def __init__(self, f: nn.Module) -> None:
+        super().__init__()
+        self.f = f
+
+    def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
+        logits: Tensor = self.f(question)
+        return logits
+
+
+class QuestionType(nn.Module):
+    """Answers by the type of the question alone: by what most questions that begin and end alike have for an answer.
+
+    A word in one of the first `first` and the last `last` places votes for answers, whatever the others are.
+    """
+
+    broadcast = None
+
+    def __init__(self, words: int, answers: int, *, first: int = 4, last: int = 2) -> None:
+        super().__init__()
+        self.first, self.last = first, last
+        self.votes = nn.ModuleList(nn.Embedding(words, answers) for _ in range(first + last))
+
+    def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
+        token_UL = question.flatten(0, -2)
+        place = lengths(token_UL)[:, None] - torch.arange(1, self.last + 1, device=question.device)
+        ending = token_UL.gather(1, place.clamp(min=0))
+        heard = [*token_UL[:, : self.first].unbind(1), *ending.unbind(1)]
+        votes = [*self.votes[: self.first][: token_UL.shape[1]], *self.votes[self.first :]]
+        logits_UA = torch.stack([vote(word) for vote, word in zip(votes, heard, strict=True)]).sum(dim=0)
+        return logits_UA.view(*question.shape[:-1], -1)
+
+
+def _cnn(*, last_stride: int = 2) -> nn.Sequential:
+    """Four blocks of 24, as for Sort-of-CLEVR."""
+    return blocks(3, (24, 24, 24, 24), last_stride=last_stride)
+
+
+def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, words: int, answers: int) -> Asked:
+    """Equation 4."""
+    question = QuestionEncoder(words)
+    broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
+    relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
+    return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
+
+
+@register("clevr/q-type")
+def q_type(words: int = WORDS, answers: int = ANSWERS) -> QuestionType:
+    return QuestionType(words, answers)
+
+
+@register("clevr/lstm")
+def lstm(words: int = WORDS, answers: int = ANSWERS) -> Asked:
+    question = QuestionEncoder(words)
+    return Asked(question, Blind(mlp(question.out_channels, 256, 256, answers)))
+
+
+@register("clevr/cnn-lstm")
+def cnn_lstm(words: int = WORDS, answers: int = ANSWERS) -> Asked:
+    """All objects in one long vector, then the question."""
+    question = QuestionEncoder(words)
+    flattened = Flattened(24, question.out_channels, size=(8, 8), planes="", origin="centre")
+    return Asked(question, RelationModel(_cnn(), flattened, mlp(flattened.out_channels, 256, 256, answers)))
+
+
+@register("clevr/cnn-lstm-sa")
+def cnn_lstm_sa(words: int = WORDS, answers: int = ANSWERS) -> Asked:
+    question = QuestionEncoder(words)
+    attention = StackedAttention(24, question.out_channels)
+    return Asked(question, RelationModel(_cnn(), attention, mlp(question.out_channels, 256, 256, answers)))
+
+
+@register("clevr/rn")
+def rn(planes: str = "xyr", origin: str = "centre", words: int = WORDS, answers: int = ANSWERS) -> Asked:
+    """Equation 2 with everything else as in multiRN."""
+    question = QuestionEncoder(words)
+    relation = PairRelation(24, question.out_channels, planes=planes, origin=origin)
+    return Asked(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, answers)))
+
+
+@register("clevr/film-pixels")
+def film_pixels(words: int = WORDS, answers: int = ANSWERS) -> Asked:
+    """Four FiLM blocks of 128 on a CNN of 128, as from raw pixels there; their GRU of 4,096 units is our LSTM."""
+    question = QuestionEncoder(words)
+    film = Film(128, question.out_channels)
+    return Asked(question, RelationModel(blocks(3, (128,) * 4), film, mlp(film.out_channels, 1024, answers)))
+
+
+@register("clevr/multirn")
+def multirn(
+    sizes: tuple[int, ...] = (128, 128, 256),
+    planes: str = "xyr",
+    origin: str = "centre",
+    words: int = WORDS,
+    answers: int = ANSWERS,
+) -> Asked:
+    return _multirn(2, sizes, planes, origin, words, answers)
+
+
+@register("clevr/multirn-h-224")
+@register("clevr/multirn-h")
+def multirn_h(
+    sizes: tuple[int, ...] = (128, 128, 256),
+    planes: str = "xyr",
+    origin: str = "centre",
+    words: int = WORDS,
+    answers: int = ANSWERS,
+) -> Asked:
+    return _multirn(1, sizes, planes, origin, words, answers)
