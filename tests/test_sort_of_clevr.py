@@ -2,6 +2,7 @@
 
 import math
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bcn.bench.data import bench_sort_of_clevr, compare
 from bcn.bench.plain_sort_of_clevr import make_batch
 from bcn.data.batch import Batch
 from bcn.data.sort_of_clevr import (
@@ -16,6 +18,7 @@ from bcn.data.sort_of_clevr import (
     COLOURS,
     KINDS,
     LEGACY,
+    SHAPES,
     STREAM,
     V1,
     VERSIONS,
@@ -28,6 +31,7 @@ from bcn.data.sort_of_clevr import (
     to_sentence,
 )
 from bcn.data.sort_of_clevr.bits import words
+from bcn.data.sort_of_clevr.sentences import SENTENCES
 from bcn.errors import BcnError
 
 SEEN_COLOURS = {
@@ -209,6 +213,27 @@ def test_the_plain_loop_gives_the_same_samples(version: str, split: int) -> None
 @pytest.mark.parametrize("version", VERSIONS)
 def test_checksum_of_the_first_thousand_samples(version: str) -> None:
     assert make_sort_of_clevr(version, "train", images=1000).checksum() == CHECKSUMS[version]
+
+
+def test_the_specification_says_the_same() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "sort-of-clevr.md").read_text()
+    assert all(checksum in page for checksum in CHECKSUMS.values())
+    dataset = make_sort_of_clevr(V1, "train", images=1)
+    scene = dataset.scenes([0])
+    assert ", ".join(SHAPES[shape] for shape in scene.shape[0]) in page
+    assert ", ".join(f"({x}, {y})" for x, y in zip(scene.x[0], scene.y[0], strict=True)) in page
+    assert all(f"{word:X}" in page for word in (words(0, 0), words(words(0, 0), 0), words(words(words(0, 0), 0), 0)))
+    questions = asked(dataset[[0]], 0)
+    assert (questions[0], questions[-1]) == (("left", "blue", "yes"), ("closest", "red", "square"))
+    assert all(sentence.format("red") in page for sentence in SENTENCES.values())
+
+
+def test_which_colours_are_present_is_as_specified() -> None:
+    scenes = make_sort_of_clevr(V1, "val", images=20, objects=4).scenes(np.arange(20))
+    for index in range(20):
+        seed = int(words(words(0, 1), index))
+        keys = sorted(range(6), key=lambda colour: int(words(seed, 1 + colour)) >> 6)
+        assert set(np.flatnonzero(scenes.present[index])) == set(keys[:4])
 
 
 def test_random_words_are_splitmix64() -> None:
@@ -414,3 +439,25 @@ def test_bad_indices() -> None:
         stream[[-1]]
     with pytest.raises(BcnError, match="2\\*\\*31"):
         stream.order(0, seed=2**31)
+
+
+def test_the_benchmark_takes_turns() -> None:
+    calls: list[tuple[str, int]] = []
+    result = compare(
+        "turns",
+        lambda n: calls.append(("ours", n)),
+        lambda n: calls.append(("plain", n)),
+        samples=9,
+        plain_samples=3,
+        rounds=2,
+    )
+    assert calls == [("ours", 9), ("plain", 3)] * 3
+    assert result["name"] == "turns"
+    assert result["speedup"]["min"] <= result["speedup"]["median"] <= result["speedup"]["max"]
+
+
+def test_the_benchmark_of_sort_of_clevr_runs() -> None:
+    result = bench_sort_of_clevr(V1, images=130, plain_images=70, rounds=1)
+    assert result["ours"]["samples"] == 130
+    assert result["plain"]["samples"] == 70
+    assert result["speedup"]["median"] == result["ours"]["median"] / result["plain"]["median"]

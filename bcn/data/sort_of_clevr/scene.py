@@ -53,7 +53,7 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
     waiting, first = np.arange(len(sample_N)), 0
     while len(waiting):
-        attempts = min(max(8, 2048 // len(waiting)), 64)
+        attempts = min(max(6, 4096 // len(waiting)), 64)
         x_KNT, y_KNT = _attempts(sample_N[waiting, None], first + np.arange(attempts))
         if objects < 6:
             x_KNT = np.where(present_NK[waiting, None].transpose(2, 0, 1), x_KNT, _OUTSIDE_K11)

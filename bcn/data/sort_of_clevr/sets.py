@@ -37,7 +37,7 @@ STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
 Questions = Literal["sampled", "all"]
 CHUNK = 500
 """images read at a time for a checksum"""
-AHEAD = 16
+AHEAD = 32
 """batches whose scenes are placed together: enough to be quick, few enough to stay in the cache"""
 
 
