@@ -50,9 +50,11 @@ def ink_extent() -> nn.Module:
         k[2][channel, channel] = 1
         weights["middle.reduce.weight"][channel, 24 + channel] = 1
         weights["after.0.conv.weight"][channel, channel, 1, 1] = 1
-        weights["head.centre.weight"][(channel - 1) // 2, channel] = sign / 4
+        weights["head.centre.weight"][(channel - 1) // 2, channel] = (
+            sign / 4 * 31 / 32
+        )  # the last of 32 cells is at pixel 124
     weights["middle.broadcast.k.0.bias"][:5] = 1
-    weights["head.centre.bias"].fill_(0.5)
+    weights["head.centre.bias"].fill_((62 + 0.5) / 128)  # the 32 cells are at pixels 0 to 124
     weights["head.classes.bias"][7] = 2
     model.load_state_dict(weights)
     return model

@@ -34,3 +34,4 @@ from bcn.cli import bench as bench  # noqa: E402
 from bcn.cli import demo as demo  # noqa: E402
 from bcn.cli import clevr as clevr  # noqa: E402
 from bcn.cli import ask as ask  # noqa: E402
+from bcn.cli import serve as serve  # noqa: E402

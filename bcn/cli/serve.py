@@ -1,0 +1,43 @@
+"""`bcn serve`: the page on this machine."""
+
+import socket
+from typing import Annotated
+
+import typer
+
+from bcn.cli import app
+from bcn.errors import BcnError
+
+
+@app.command()
+def serve(
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(help="Shipped weights, a run's directory or a weights file; repeatable (default: all shipped)."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 takes a free one.")] = 8000,
+) -> None:
+    """Show the page: drag objects and see answers change, draw a digit and see it found."""
+    try:
+        import uvicorn
+
+        from bcn.web.app import make_app
+    except ModuleNotFoundError as error:
+        raise BcnError(f"`bcn serve` needs {error.name}: install it with `pip install 'bcn[web]'`") from error
+    from bcn.ask import load, shipped
+
+    names = weights or list(shipped())
+    if not names:
+        raise BcnError(
+            "no weights are shipped with this version: train some (`bcn train table3/multirn-h --scale cpu`) "
+            "and give the run's directory with --weights"
+        )
+    reasoners = [load(name) for name in names]
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as error:
+        raise BcnError(f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --port") from error
+    with listener:
+        print(f"http://{host}:{listener.getsockname()[1]} (Ctrl-C stops it)", flush=True)
+        uvicorn.Server(uvicorn.Config(make_app(reasoners), log_level="warning")).run(sockets=[listener])

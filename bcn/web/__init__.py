@@ -1,0 +1,1 @@
+"""The page that `bcn serve` shows, and the JSON interface under it."""

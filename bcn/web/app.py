@@ -1,0 +1,243 @@
+"""The server behind the page: scenes and images in, answers out, as JSON. Its OpenAPI document is at /openapi.json.
+
+K broadcast channels, H x W pixels.
+"""
+
+import io
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import Body, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from PIL import Image, UnidentifiedImageError
+from pydantic import BaseModel, Field
+
+from bcn.ask import Reasoner
+from bcn.data.sort_of_clevr import (
+    COLOURS,
+    KINDS,
+    SHAPES,
+    Scenes,
+    answer_all,
+    draw,
+    from_sentence,
+    make_sort_of_clevr,
+    question_bits,
+    to_sentence,
+)
+from bcn.errors import BcnError
+from bcn.picture import Picture, read_picture
+
+STATIC = Path(__file__).parent / "static"
+LARGEST = 8 << 20
+"""bytes of an image that are accepted"""
+POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
+"""the page loads nothing from elsewhere"""
+SEEDS = 2**32
+
+Answers = list[dict[str, Any]]
+ImageBody = Annotated[bytes, Body(media_type="application/octet-stream", description="A PNG, JPEG or other image.")]
+WeightsQuery = Annotated[str | None, Query(description="Which weights; /api/weights lists them.")]
+
+
+class Object(BaseModel):
+    colour: Literal["red", "green", "blue", "orange", "gray", "yellow"]
+    shape: Literal["square", "circle"]
+    x: int = Field(ge=5, le=69, description="of the centre, in pixels of the 75x75 image")
+    y: int = Field(ge=5, le=69)
+
+
+class Scene(BaseModel):
+    objects: list[Object] = Field(min_length=2, max_length=6)
+    questions: list[str] | None = Field(None, max_length=100, description="English sentences; all questions if absent")
+    weights: str | None = None
+
+
+class Loaded:
+    """The models, one asked at a time: a model's buffers are not for two threads."""
+
+    def __init__(self, reasoners: Sequence[Reasoner]) -> None:
+        self.reasoners, self.lock = reasoners, Lock()
+
+    def those(self, family: str, name: str | None) -> list[Reasoner]:
+        """The reasoners of a family, or the one of them that is named."""
+        found = [r for r in self.reasoners if r.family == family and name in (None, r.name)]
+        if not found:
+            given = "" if name is None else f" called {name!r}"
+            raise BcnError(f"no weights for {family}{given} are loaded: start with `bcn serve --weights NAME`")
+        return found
+
+
+def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
+    """The page and its interface over these reasoners."""
+    app = FastAPI(title="bcn", description="Visual relational reasoning from pixels.", docs_url=None, redoc_url=None)
+    loaded = Loaded(reasoners)
+    app.exception_handler(BcnError)(_refuse)
+    app.exception_handler(RequestValidationError)(_invalid)
+    app.middleware("http")(_guard)
+
+    @app.get("/api/weights")
+    def weights() -> list[dict[str, Any]]:
+        """The weights that are loaded."""
+        return [_about(reasoner) for reasoner in loaded.reasoners]
+
+    @app.get("/api/scene")
+    def scene(seed: Annotated[int, Query(ge=0, lt=SEEDS)]) -> dict[str, list[Object]]:
+        """A random Sort-of-CLEVR scene."""
+        return {"objects": random_scene(seed)}
+
+    @app.post("/api/reason")
+    def reason(scene: Scene) -> dict[str, Any]:
+        """Answers about a Sort-of-CLEVR scene, each beside the truth, and what is broadcast from where."""
+        reasoner = loaded.those("sort-of-clevr", scene.weights)[0]
+        began = time.perf_counter()
+        with loaded.lock:
+            answers, picture = answer_scene(reasoner, scene)
+            broadcast = _broadcast(reasoner, picture)
+        return {"weights": reasoner.name, "answers": answers, "broadcast": broadcast, "milliseconds": _since(began)}
+
+    @app.post("/api/ask")
+    def ask(
+        image: ImageBody, question: Annotated[list[str], Query(max_length=100)], weights: WeightsQuery = None
+    ) -> dict[str, Any]:
+        """Answers to questions about an image."""
+        reasoner, picture = loaded.those("sort-of-clevr", weights)[0], _decode(image)
+        began = time.perf_counter()
+        with loaded.lock:
+            answers = [
+                {"question": a.question, "answer": a.answer, "probability": a.probability, "others": _shares(a.others)}
+                for a in reasoner.ask(picture, question)
+            ]
+        return {"weights": reasoner.name, "answers": answers, "milliseconds": _since(began)}
+
+    @app.post("/api/find")
+    def find(image: ImageBody, weights: WeightsQuery = None) -> dict[str, Any]:
+        """What each of the loaded Scaled-MNIST models sees in an image, and where."""
+        reasoners, picture = loaded.those("scaled-mnist", weights), _decode(image)
+        began = time.perf_counter()
+        with loaded.lock:
+            found = [_found(reasoner, picture) for reasoner in reasoners]
+        return {"found": found, "milliseconds": _since(began)}
+
+    app.mount("/", StaticFiles(directory=STATIC, html=True))
+    return app
+
+
+def random_scene(seed: int) -> list[Object]:
+    """The objects of one scene of the stream of Sort-of-CLEVR v1."""
+    scenes = make_sort_of_clevr("sort-of-clevr-stream", "train", images=1).scenes([seed])
+    columns = zip(COLOURS, scenes.x[0], scenes.y[0], scenes.shape[0], strict=True)
+    return [
+        Object.model_validate({"colour": colour, "shape": SHAPES[shape], "x": int(x), "y": int(y)})
+        for colour, x, y, shape in columns
+    ]
+
+
+def answer_scene(reasoner: Reasoner, scene: Scene) -> tuple[Answers, np.ndarray]:
+    """The answers of a model and the truth, and the image that was asked about, (H, W, 3)."""
+    scenes, bits = _scenes(scene.objects), question_bits()
+    if scene.questions is None:
+        numbers = [number for number in range(36) if scenes.present[0, number % 6]]
+    else:
+        numbers = [_number(sentence, scenes) for sentence in scene.questions]
+    picture, truth_36 = draw(scenes)[0].transpose(1, 2, 0), answer_all(scenes)[0]
+    probability_QA = reasoner.probabilities(picture, bits[numbers])
+    answers = []
+    for number, probability_A in zip(numbers, probability_QA, strict=True):
+        ranked = sorted(zip(reasoner.answers, probability_A.tolist(), strict=True), key=lambda pair: -pair[1])
+        answers.append(
+            {
+                "kind": KINDS[number // 6],
+                "colour": COLOURS[number % 6],
+                "question": to_sentence(bits[number]),
+                "answer": ranked[0][0],
+                "probability": ranked[0][1],
+                "others": _shares(ranked[1:]),
+                "truth": reasoner.answers[truth_36[number]],
+            }
+        )
+    return answers, picture
+
+
+def _scenes(objects: list[Object]) -> Scenes:
+    if len({each.colour for each in objects}) < len(objects):
+        raise BcnError("two objects have the same colour: a scene has at most one of each colour")
+    by_colour = {each.colour: each for each in objects}
+    x, y, shape, present = np.zeros((4, 1, 6), dtype=np.int16)
+    for number, colour in enumerate(COLOURS):
+        if colour in by_colour:
+            each = by_colour[colour]
+            x[0, number], y[0, number], present[0, number] = each.x, each.y, 1
+            shape[0, number] = SHAPES.index(each.shape)
+    return Scenes(x, y, shape.astype(np.uint8), present.astype(bool))
+
+
+def _number(sentence: str, scenes: Scenes) -> int:
+    number = int((question_bits() == from_sentence(sentence)).all(axis=1).argmax())
+    if not scenes.present[0, number % 6]:
+        raise BcnError(f"there is no {COLOURS[number % 6]} object in this scene: ask about one that is there")
+    return number
+
+
+def _found(reasoner: Reasoner, picture: Image.Image) -> dict[str, Any]:
+    answer = reasoner.find(picture)
+    return _about(reasoner) | {
+        "answer": answer.answer,
+        "probability": answer.probability,
+        "others": _shares(answer.others),
+        "centre": answer.centre,
+        "broadcast": _broadcast(reasoner, picture),
+    }
+
+
+def _broadcast(reasoner: Reasoner, picture: Picture) -> dict[str, Any] | None:
+    """From where in the map each channel came; -1 for a channel that is zero."""
+    if not reasoner.broadcasts:
+        return None
+    value_K, position_K, (rows, columns) = reasoner.broadcast(picture)
+    return {"rows": rows, "columns": columns, "position": np.where(value_K > 0, position_K, -1).tolist()}
+
+
+def _about(reasoner: Reasoner) -> dict[str, Any]:
+    facts = {key: reasoner.description[key] for key in ("model", "data", "scale")}
+    return {"weights": reasoner.name, "family": reasoner.family, "broadcasts": reasoner.broadcasts, **facts}
+
+
+def _shares(ranked: Sequence[tuple[str, float]]) -> Answers:
+    return [{"answer": name, "probability": share} for name, share in ranked]
+
+
+def _decode(content: bytes) -> Image.Image:
+    if len(content) > LARGEST:
+        raise BcnError(f"the image has {len(content)} bytes: accepted are up to {LARGEST}")
+    try:
+        return read_picture(Image.open(io.BytesIO(content)))
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
+        raise BcnError("what was sent is not an image: send the bytes of a whole PNG or JPEG file") from error
+
+
+def _since(began: float) -> float:
+    return round(1000 * (time.perf_counter() - began), 2)
+
+
+def _refuse(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status_code=422)
+
+
+def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    return JSONResponse({"error": f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"}, status_code=422)
+
+
+async def _guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+    response = await call(request)
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Cache-Control"] = "no-cache"
+    return response

@@ -1,0 +1,113 @@
+// The Find panel: draw a digit anywhere; each loaded model says what it is and where.
+
+const SIDE = 128;
+const byId = (id) => document.getElementById(id);
+
+export function startFind(engine, latest) {
+  const pad = byId("pad"), canvas = byId("ink"), pen = canvas.getContext("2d", { willReadFrequently: true });
+  let last = null, stamp = null, results = [];
+  pen.lineCap = pen.lineJoin = "round";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+
+  function clear() {
+    pen.fillStyle = "#000";
+    pen.fillRect(0, 0, SIDE, SIDE);
+    pen.fillStyle = pen.strokeStyle = "#fff";
+  }
+  const empty = () => !pen.getImageData(0, 0, SIDE, SIDE).data.some((value, index) => index % 4 === 0 && value > 0);
+  const send = latest(async () => {
+    if (empty()) { results = []; draw(); return; }
+    const image = await new Promise((done) => canvas.toBlob(done, "image/png"));
+    results = (await engine.find(image)).found;
+    draw();
+  });
+
+  // Pen
+  const at = (event) => {
+    const box = pad.getBoundingClientRect();
+    return [((event.clientX - box.left) / box.width) * SIDE, ((event.clientY - box.top) / box.height) * SIDE];
+  };
+  pad.addEventListener("pointerdown", (event) => {
+    if (stamp) { stamp = null; clear(); }
+    pad.setPointerCapture(event.pointerId);
+    last = at(event);
+    stroke(last, last);
+  });
+  pad.addEventListener("pointermove", (event) => {
+    if (!last) return;
+    const next = at(event);
+    stroke(last, next);
+    last = next;
+  });
+  for (const end of ["pointerup", "pointercancel"]) pad.addEventListener(end, () => { last = null; });
+  function stroke(from, to) {
+    pen.lineWidth = byId("pen").value;
+    pen.beginPath();
+    pen.moveTo(...from);
+    pen.lineTo(...to);
+    pen.stroke();
+    send();
+  }
+
+  // Keys: a digit to move about
+  pad.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: [-4, 0], ArrowRight: [4, 0], ArrowUp: [0, -4], ArrowDown: [0, 4] }[event.key];
+    if (/^[0-9]$/.test(event.key)) stamp = { x: SIDE / 2, y: SIDE / 2, size: 60, ...stamp, digit: event.key };
+    else if (stamp && step) { stamp.x += step[0]; stamp.y += step[1]; }
+    else if (stamp && ["+", "=", "-"].includes(event.key)) stamp.size *= event.key === "-" ? 0.9 : 1.1;
+    else return;
+    event.preventDefault();
+    stamp.size = Math.min(120, Math.max(24, stamp.size));
+    stamp.x = Math.min(SIDE - 10, Math.max(10, stamp.x));
+    stamp.y = Math.min(SIDE - 10, Math.max(10, stamp.y));
+    clear();
+    pen.font = `${stamp.size}px sans-serif`;
+    pen.fillText(stamp.digit, stamp.x, stamp.y);
+    send();
+  });
+
+  // Results
+  const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
+  const title = (each) => (each.broadcasts ? "With BCN" : "Without BCN");
+  const sign = (each) => (each.broadcasts ? "+" : "×");
+
+  function draw() {
+    drawPlaces();
+    if (!results.length) {
+      byId("found").innerHTML = "<p>Draw something: what is seen, and where, appears here.</p>";
+      return;
+    }
+    byId("found").innerHTML = results.map((each) => {
+      const shares = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer));
+      const where = each.centre ? `, centre ${sign(each)} at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}` : "";
+      const bars = shares.map((s) => `<span>${s.answer}</span><i style="width:${100 * s.probability}%"></i><span class="share">${percent(s.probability)}</span>`);
+      return `<div><h2>${title(each)} <span class="hint">${each.model} (${each.scale})</span></h2><p class="big" data-model="${each.model}">${each.answer} <span class="hint">${percent(each.probability)}${where}</span></p><div class="bars">${bars.join("")}</div></div>`;
+    }).join("");
+  }
+
+  function drawPlaces() {
+    const parts = [];
+    for (const each of results) {
+      if (each.broadcast && byId("show-places").checked) {
+        const counts = new Map();
+        for (const position of each.broadcast.position) if (position >= 0) counts.set(position, (counts.get(position) ?? 0) + 1);
+        const most = Math.max(...counts.values()), step = SIDE / each.broadcast.columns;
+        for (const [position, count] of counts) {
+          const x = (position % each.broadcast.columns) * step, y = Math.floor(position / each.broadcast.columns) * step;
+          parts.push(`<rect class="map" x="${x}" y="${y}" width="${step}" height="${step}" fill-opacity="${0.3 + 0.6 * Math.sqrt(count / most)}"/>`);
+        }
+      }
+      if (each.centre) {
+        const [x, y] = each.centre.map((share) => share * SIDE), d = each.broadcasts ? "M-7 0H7M0 -7V7" : "M-5 -5L5 5M-5 5L5 -5";
+        for (const name of ["cross under", each.broadcasts ? "cross" : "cross baseline"])
+          parts.push(`<path class="${name}" d="${d}" transform="translate(${x} ${y})"/>`);
+      }
+    }
+    byId("places").innerHTML = parts.join("");
+  }
+
+  byId("clear").onclick = () => { stamp = null; clear(); send(); };
+  byId("show-places").onchange = drawPlaces;
+  clear();
+}

@@ -1,0 +1,229 @@
+// The Reason panel: a scene to drag, all 36 answers, a sentence, the map, and the channels that an object supplied.
+
+const SIDE = 75, RADIUS = 5, CHANNELS_WIDE = 32, KEPT = 100;
+const CIRCLE = [0, 3, 4, 4, 4, 5, 4, 4, 4, 3, 0];  // half the width of each row of pixels
+const RGB = { red: "#f00", green: "#0f0", blue: "#00f", orange: "#ff9c00", gray: "#808080", yellow: "#ff0" };
+const MARK = { red: "R", green: "G", blue: "B", orange: "O", gray: "Gy", yellow: "Y" };
+const KINDS = {
+  shape: "Shape?", left: "On the left?", above: "Above the middle?",
+  closest: "Shape of the closest?", furthest: "Shape of the furthest?", count: "How many of its shape?",
+};
+const byId = (id) => document.getElementById(id);
+const percent = (share) => `${(100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)}\u00a0%`;
+
+function svg(name, attributes = {}, parent = null) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  parent?.append(element);
+  return element;
+}
+
+export function startReason(engine, weights, latest) {
+  const picture = byId("scene"), table = byId("answers"), map = svg("g", { class: "map" });
+  let objects = [], chosen = null, answers = [], shown = null, broadcast = null, dragged = null;
+  const times = [];
+
+  // The scene, pixel for pixel as the model sees it
+  const nodes = Object.fromEntries(Object.keys(RGB).map((colour) => {
+    const group = svg("g", { class: "object", tabindex: 0, role: "button", "data-colour": colour }, picture);
+    svg("path", { fill: RGB[colour], class: "body" }, group);
+    svg("rect", { class: "ring", x: -6.3, y: -6.3, width: 13.6, height: 13.6, rx: 1 }, group);
+    group.addEventListener("pointerdown", (event) => {
+      const at = pixel(event), object = the(colour);
+      dragged = { colour, id: event.pointerId, x: object.x - at.x, y: object.y - at.y };
+      picture.setPointerCapture(event.pointerId);
+      choose(colour);
+      group.focus({ preventScroll: true });
+      event.preventDefault();
+    });
+    group.addEventListener("focus", () => choose(colour));
+    group.addEventListener("dblclick", () => flip(colour));
+    group.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (step) { const far = event.shiftKey ? 5 : 1; const o = the(colour); move(colour, o.x + far * step[0], o.y + far * step[1]); }
+      else if (event.key === "Enter" || event.key === " ") flip(colour);
+      else return;
+      event.preventDefault();
+    });
+    return [colour, group];
+  }));
+  picture.append(map);
+  const labels = Object.fromEntries(Object.entries(MARK).map(([colour, mark]) => {
+    const label = svg("text", { x: 0.5, y: 0.7, "aria-hidden": true, fill: ["blue", "gray", "red"].includes(colour) ? "#fff" : "#000" }, picture);
+    label.textContent = mark;
+    return [colour, label];
+  }));
+  const pixel = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+  const the = (colour) => objects.find((each) => each.colour === colour);
+
+  function drawScene() {
+    for (const { colour, shape, x, y } of objects) {
+      const half = shape === "circle" ? CIRCLE : CIRCLE.map(() => RADIUS);
+      nodes[colour].querySelector(".body").setAttribute("d",
+        half.map((w, row) => `M${-w} ${row - RADIUS}h${2 * w + 1}v1h${-2 * w - 1}z`).join(""));
+      for (const node of [nodes[colour], labels[colour]]) node.setAttribute("transform", `translate(${x} ${y})`);
+      nodes[colour].setAttribute("aria-label", `${colour} ${shape} at ${x}, ${y}`);
+      nodes[colour].classList.toggle("chosen", colour === chosen);
+      const swatch = table.querySelector(`.swatch[data-colour=${colour}]`);
+      swatch?.classList.toggle("circle", shape === "circle");
+    }
+  }
+
+  function changed() {
+    drawScene();
+    send(performance.now());
+  }
+  function move(colour, x, y) {
+    const inside = (place) => Math.min(SIDE - 1 - RADIUS, Math.max(RADIUS, Math.round(place)));
+    const object = the(colour), before = [object.x, object.y];
+    [object.x, object.y] = [inside(x), inside(y)];
+    if (before[0] !== object.x || before[1] !== object.y) changed();
+  }
+  function flip(colour) {
+    the(colour).shape = the(colour).shape === "circle" ? "square" : "circle";
+    changed();
+  }
+  function choose(colour) {
+    chosen = colour;
+    byId("flip").disabled = false;
+    drawScene();
+    drawChannels();
+  }
+  picture.addEventListener("pointermove", (event) => {
+    if (dragged?.id !== event.pointerId) return;
+    const at = pixel(event);
+    move(dragged.colour, at.x + dragged.x, at.y + dragged.y);
+  });
+  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { dragged = null; });
+
+  // What the model says
+  const send = latest(async (began) => {
+    const sent = JSON.stringify(objects.map((each) => [each.x, each.y, each.shape]));
+    const found = await engine.reason({ objects, weights: byId("weights").value || null });
+    answers = found.answers;
+    broadcast = found.broadcast;
+    drawAnswers();
+    drawMap();
+    drawChannels();
+    times.push(performance.now() - began);
+    if (times.length > KEPT) times.shift();
+    const median = [...times].sort((a, b) => a - b)[times.length >> 1];
+    byId("speed").textContent =
+      `Model ${found.milliseconds.toFixed(0)} ms; from the move to the answers ${times.at(-1).toFixed(0)} ms, median ${median.toFixed(0)} ms of the last ${times.length}.`;
+    Object.assign(byId("speed").dataset, { median, count: times.length });
+    picture.dataset.answered = sent;
+  });
+
+  function buildTable() {
+    const head = table.tHead.insertRow();
+    head.innerHTML = "<th></th>" + Object.keys(RGB).map((colour) =>
+      `<th scope="col"><span class="swatch" data-colour="${colour}" style="background:${RGB[colour]}"></span>${colour}</th>`).join("");
+    for (const [kind, title] of Object.entries(KINDS)) {
+      const row = table.tBodies[0].insertRow();
+      row.innerHTML = `<th scope="row">${title}</th>`;
+      for (const colour of Object.keys(RGB)) {
+        const button = document.createElement("button");
+        Object.assign(button.dataset, { kind, colour });
+        button.tabIndex = kind === "shape" && colour === "red" ? 0 : -1;
+        row.insertCell().append(button);
+      }
+    }
+    const buttons = [...table.querySelectorAll("td button")];
+    buttons.forEach((button, index) => {
+      button.onclick = () => { shown = button.dataset; drawAnswers(); };
+      button.onkeydown = (event) => {
+        const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -6, ArrowDown: 6 }[event.key];
+        const next = step && buttons[index + step];
+        if (!next) return;
+        event.preventDefault();
+        button.tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+      };
+    });
+  }
+
+  function drawAnswers() {
+    for (const each of answers) {
+      const button = table.querySelector(`[data-kind=${each.kind}][data-colour=${each.colour}]`);
+      const right = each.answer === each.truth;
+      button.className = right ? "right" : "wrong";
+      button.innerHTML = right ? `✓ ${each.answer}<small>${percent(each.probability)}</small>` : `✗ ${each.answer}<small>is ${each.truth}</small>`;
+      button.setAttribute("aria-label", `${each.question} ${each.answer}, ${percent(each.probability)}, ${right ? "right" : `wrong: ${each.truth}`}`);
+      const here = shown?.kind === each.kind && shown?.colour === each.colour;
+      button.setAttribute("aria-pressed", here);
+      if (here) byId("detail").textContent = tell(each);
+    }
+    const right = answers.filter((each) => each.answer === each.truth).length;
+    byId("score").innerHTML = `<b>${right} of ${answers.length} right</b>`;
+  }
+  const tell = (each) =>
+    `${each.question} ${each.answer}, ${percent(each.probability)} (then ${each.others.slice(0, 2).map((o) => `${o.answer} ${percent(o.probability)}`).join(", ")}). ` +
+    (each.answer === each.truth ? "✓ right" : `✗ wrong, it is ${each.truth}`);
+
+  // What is broadcast: position n of the map stands over pixel n * stride
+  const stride = () => 2 ** Math.round(Math.log2(SIDE / broadcast.rows));
+  const place = (position) => [position % broadcast.columns, Math.floor(position / broadcast.columns)].map((n) => n * stride());
+
+  function drawMap() {
+    map.replaceChildren();
+    if (!broadcast || !byId("show-map").checked) return;
+    const counts = new Map();
+    for (const position of broadcast.position) if (position >= 0) counts.set(position, (counts.get(position) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    for (const [position, count] of counts) {
+      const [x, y] = place(position), half = stride() / 2;
+      const left = Math.max(0, x + 0.5 - half), top = Math.max(0, y + 0.5 - half);
+      const cell = svg("rect", { x: left, y: top, width: x + 0.5 + half - left, height: y + 0.5 + half - top, "fill-opacity": 0.15 + 0.6 * Math.sqrt(count / most) }, map);
+      svg("title", {}, cell).textContent = `${count} channels`;
+    }
+  }
+
+  function drawChannels() {
+    byId("channels").hidden = !broadcast;
+    if (!broadcast) return;
+    const object = chosen && the(chosen), grid = byId("channel-grid"), reach = RADIUS + stride() / 2;
+    const near = (position) => {
+      const [x, y] = place(position);
+      return object && Math.abs(x - object.x) <= reach && Math.abs(y - object.y) <= reach;
+    };
+    const kind = broadcast.position.map((position) => (position < 0 ? "silent" : near(position) ? "mine" : "other"));
+    if (grid.childElementCount !== kind.length) {
+      grid.replaceChildren(...kind.map((_, n) => svg("rect", { x: (n % CHANNELS_WIDE) + 0.08, y: Math.floor(n / CHANNELS_WIDE) + 0.08 })));
+      grid.setAttribute("viewBox", `0 0 ${CHANNELS_WIDE} ${Math.ceil(kind.length / CHANNELS_WIDE)}`);
+    }
+    kind.forEach((name, n) => grid.children[n].setAttribute("class", name));
+    const many = (name) => kind.filter((each) => each === name).length;
+    byId("supplied").textContent = object
+      ? `The ${chosen} ${object.shape} supplied ${many("mine")} of the ${kind.length} channels; ${many("silent")} are silent.`
+      : `Choose an object to see which of the ${kind.length} channels it supplied; ${many("silent")} are silent.`;
+  }
+
+  // Controls
+  const newScene = latest(async () => {
+    ({ objects } = await engine.newScene(Math.floor(Math.random() * 2 ** 32)));
+    changed();
+  });
+  const ask = latest(async (sentence) => {
+    const said = byId("said");
+    said.className = "";
+    said.textContent = "…";
+    try {
+      const found = await engine.reason({ objects, questions: [sentence], weights: byId("weights").value || null });
+      said.textContent = tell(found.answers[0]);
+    } catch (error) {
+      said.className = "failed";
+      said.textContent = error.message;
+      if (error instanceof engine.Offline) throw error;
+    }
+  });
+  byId("new-scene").onclick = () => newScene();
+  byId("flip").onclick = () => flip(chosen);
+  byId("show-map").onchange = drawMap;
+  byId("ask-form").onsubmit = (event) => { event.preventDefault(); ask(byId("sentence").value); };
+  for (const each of weights) byId("weights").add(new Option(`${each.weights} (${each.scale})`, each.weights));
+  byId("choose-weights").hidden = weights.length < 2;
+  byId("weights").onchange = changed;
+  buildTable();
+  newScene();
+}

@@ -1,0 +1,25 @@
+// The engine behind the page when `bcn serve` runs: every call goes to its JSON interface.
+
+export class Offline extends Error {}
+
+async function call(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Offline("The server does not answer. Is bcn serve still running? Trying again …");
+  }
+  const found = await response.json().catch(() => ({ error: `the server failed (${response.status})` }));
+  if (!response.ok) throw new Error(found.error ?? `the server failed (${response.status})`);
+  return found;
+}
+
+const post = (path, value) =>
+  call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
+
+export const weights = () => call("api/weights");
+export const newScene = (seed) => call(`api/scene?seed=${seed}`);
+export const reason = (scene) => post("api/reason", scene);
+export const find = (image) =>
+  call("api/find", { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
+export const about = 'The interface under this page is described in <a href="openapi.json">openapi.json</a>.';

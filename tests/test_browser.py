@@ -1,0 +1,226 @@
+"""The page in a real browser: drag, ask, draw, move by keys, lose the server, on a desk and on a phone."""
+
+import json
+import re
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from small_weights import digit_weights, scene_run
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+import bcn  # noqa: E402
+from bcn.web.app import make_app  # noqa: E402
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt-get install chromium)")
+
+
+@contextmanager
+def serving(*weights) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a server with these weights, and what stops it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(make_app([bcn.load(path) for path in weights]), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+
+    def stop() -> None:
+        server.should_exit = server.force_exit = True
+        thread.join()
+
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", stop
+    finally:
+        stop()
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(scene_run(), digit_weights(), digit_weights("scaled-mnist/baseline")) as (address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page that fails its test when it asks for anything from elsewhere or raises an error."""
+    with opened(browser, address) as page:
+        yield page
+
+
+@contextmanager
+def opened(browser, address: str, **context):
+    context = browser.new_context(**context)
+    page = context.new_page()
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("request", lambda request: request.url.startswith(address) or troubles.append(request.url))
+    page.goto(address)
+    yield page
+    context.close()
+    assert not troubles
+
+
+def settled(page) -> list:
+    """Wait until the answers are those about the scene that is shown; give its objects as [x, y, shape]."""
+    page.wait_for_function(
+        """() => {
+            const shown = [...document.querySelectorAll('#scene .object')].map(o => {
+                const label = o.getAttribute('aria-label') ?? '';
+                const [, shape, x, y] = label.match(/\\w+ (\\w+) at (\\d+), (\\d+)/) ?? [];
+                return [Number(x), Number(y), shape];
+            });
+            return document.querySelector('#scene').dataset.answered === JSON.stringify(shown);
+        }"""
+    )
+    return json.loads(page.get_attribute("#scene", "data-answered"))
+
+
+def said(page, kind: str, colour: str) -> str:
+    return page.get_attribute(f"button[data-kind={kind}][data-colour={colour}]", "aria-label")
+
+
+def truth(label: str) -> str:
+    answer, _, verdict = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, (.*)", label).groups()
+    return answer if verdict == "right" else verdict.removeprefix("wrong: ")
+
+
+def drag(page, colour: str, x: int, y: int) -> None:
+    box = page.locator("#scene").bounding_box()
+    from_ = page.locator(f"#scene [data-colour={colour}] .body").bounding_box()
+    page.mouse.move(from_["x"] + from_["width"] / 2, from_["y"] + from_["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + (x + 0.5) / 75 * box["width"], box["y"] + (y + 0.5) / 75 * box["height"], steps=8)
+    page.mouse.up()
+
+
+def test_dragging_changes_the_answers(page, address):
+    settled(page)
+    drag(page, "red", 8, 8)
+    objects = settled(page)
+    assert objects[0][:2] == [8, 8]
+    assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
+    before = page.inner_text("#answers")
+    drag(page, "red", 68, 66)
+    objects = settled(page)
+    assert objects[0][:2] == [68, 66]
+    assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["no", "no"]
+    assert page.inner_text("#answers") != before
+    colours = ("red", "green", "blue", "orange", "gray", "yellow")
+    scene = [{"colour": c, "x": x, "y": y, "shape": s} for c, (x, y, s) in zip(colours, objects, strict=True)]
+    expected = page.request.post(f"{address}/api/reason", data={"objects": scene}).json()["answers"]
+    assert len(expected) == 36
+    for each in expected:
+        label = said(page, each["kind"], each["colour"])
+        assert label.startswith(f"{each['question']} {each['answer']}, ")
+        assert truth(label) == each["truth"]
+        mark = page.inner_text(f"button[data-kind={each['kind']}][data-colour={each['colour']}]")[0]
+        assert mark == ("✓" if each["answer"] == each["truth"] else "✗")
+    right = sum(each["answer"] == each["truth"] for each in expected)
+    assert page.inner_text("#score") == f"{right} of 36 right"
+    assert float(page.get_attribute("#speed", "data-median")) > 0
+
+
+def test_objects_answer_to_keys(page):
+    before = settled(page)
+    page.focus("#scene [data-colour=green]")
+    step = -1 if before[1][0] > 37 else 1
+    page.keyboard.press("ArrowLeft" if step < 0 else "ArrowRight")
+    page.keyboard.press("Enter")
+    after = settled(page)
+    assert after[1][0] == before[1][0] + step
+    assert after[1][2] != before[1][2]
+    assert truth(said(page, "shape", "green")) == after[1][2]
+    assert f"green {after[1][2]} supplied" in page.inner_text("#supplied")
+    page.focus("button[data-kind=shape][data-colour=red]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#detail").startswith("Is the green object on the left?")
+
+
+def test_sentences_are_answered(page):
+    settled(page)
+    page.fill("#sentence", "how many objects have the SAME shape as the grey one")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#said:has-text('same shape as the gray one?')")
+    page.fill("#sentence", "who painted it?")
+    page.click("#ask-form button")
+    page.wait_for_selector("#said.failed:has-text('ask about one colour')")
+
+
+def test_a_drawn_digit_is_found(page):
+    page.click("#tab-find")
+    box = page.locator("#pad").bounding_box()
+    place = lambda x, y: (box["x"] + x * box["width"] / 128, box["y"] + y * box["height"] / 128)  # noqa: E731
+    page.mouse.move(*place(80, 20))
+    page.mouse.down()
+    for point in ((110, 20), (95, 70)):
+        page.mouse.move(*place(*point), steps=6)
+    page.mouse.up()
+    playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(
+        re.compile(r"7 .*at x 9[3-7], y 4[3-7]", re.DOTALL)
+    )
+    assert page.locator("#places .cross").count() == 4
+    assert page.locator("#places .map").count() >= 2
+    assert page.locator("[data-model='scaled-mnist/baseline']").count() == 1
+    page.click("#clear")
+    page.wait_for_selector("#found:has-text('Draw something')")
+    page.focus("#pad")
+    page.keyboard.press("1")
+    for _ in range(8):
+        page.keyboard.press("ArrowUp")
+    playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(re.compile(r", y (2\d|3\d)"))
+
+
+def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser):
+    with serving(scene_run()) as (address, stop), opened(browser, address) as page:
+        settled(page)
+        page.click("#tab-find")
+        assert "No Scaled-MNIST weights are loaded" in page.inner_text("#find")
+        page.keyboard.press("ArrowRight")
+        assert "no CLEVR weights yet" in page.inner_text("#see")
+        page.click("#tab-reason")
+        stop()
+        page.click("#new-scene")
+        page.wait_for_selector("#notice:has-text('The server does not answer')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(browser, address, scheme):
+    phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
+    with opened(browser, address, **phone) as page:
+        settled(page)
+        for tab in ("reason", "find", "see"):
+            page.click(f"#tab-{tab}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.click("#tab-reason")
+        answer = page.locator("#answers td button").first
+        colour, ground = answer.evaluate("e => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor]")
+        assert contrast(colour, ground) >= 4.5
+
+
+def contrast(*colours: str) -> float:
+    """The ratio of the Web Content Accessibility Guidelines."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)
