@@ -1,4 +1,4 @@
-"""Pictures of scenes, as CLEVR's: `bcn[render]` brings numba, which compiles the path tracer of `tracer.py`."""
+"""Pictures of scenes, as CLEVR's: `bcn[render]` brings numba, which compiles the path tracer of `_tracer.py`."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SAMPLES, FEW, ERROR = 64, 8, 0.012
 def require_tracer() -> Any:
     """The compiled tracer, or one line that says what to install."""
     try:
-        from bcn.data.clevr import tracer
+        from bcn.data.clevr import _tracer as tracer
     except ImportError as error:
         raise BcnError(f"pictures need {error.name}, which is not installed: pip install 'bcn[render]'") from error
     return tracer

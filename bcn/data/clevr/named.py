@@ -1,0 +1,91 @@
+"""The data sets of questions in words that have a name: CLEVR, ours like it, and a directory of one's own.
+
+The answers of CLEVR's own test split are not public. So `test` of "clevr-v1.0" is its split val, as everywhere in the
+literature, and `val`, by which an epoch may be chosen, the last 1,000 images of its split train, which are not trained
+on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bcn.data.clevr.format import NO_ANSWER, QuestionDataset, open_questions
+from bcn.data.clevr.layout import LINES, list_splits
+from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
+from bcn.data.files import data_root
+from bcn.errors import BcnError
+
+SPLITS = ("train", "val", "test")
+HELD_OUT = 1000
+REMEDIES = {
+    "clevr-v1.0": "not here: unpack CLEVR_v1.0.zip from https://cs.stanford.edu/people/jcjohns/clevr into BCN_DATA",
+    "clevr-like-v1": "not made yet: `bcn clevr make $BCN_DATA/clevr-like-v1`, with --split train, val and test",
+    "clevr-like-v1-224": "not made yet: `bcn clevr make $BCN_DATA/clevr-like-v1-224 --size 224`, with each --split",
+    "own": "give the directory that has questions.jsonl with --data",
+}
+REMEDIES["clevr-v1.0-224"] = REMEDIES["clevr-v1.0"]
+
+
+def find_named(name: str, data: str | Path | None = None) -> list[Path]:
+    """The directory of a named data set, if it is there: `data` itself, or in it the directory of this name."""
+    root = data_root(data)
+    folder = {"own": ".", "clevr-v1.0": "CLEVR_v1.0", "clevr-v1.0-224": "CLEVR_v1.0"}.get(name, name)
+    for place in (root / folder, root):
+        if (place / LINES).is_file() or ((place / "questions").is_dir() and name != "own"):
+            return [place]
+    return []
+
+
+def open_named(name: str, split: str, *, data: str | Path | None = None, images: int | None = None) -> QuestionDataset:
+    """Open a split of a named data set; an own one without a split `test` is tested on its split `val`."""
+    if split not in SPLITS:
+        raise BcnError(f"{name} has no split {split!r}: it has {', '.join(SPLITS)}")
+    if not (found := find_named(name, data)):
+        raise BcnError(f"{name} is not in {data_root(data)}: {REMEDIES[name]}")
+    directory, size = found[0], 224 if name.endswith("-224") else 128
+    if name.startswith("clevr-v1.0"):
+        dataset = _published(directory, split, size)
+    else:
+        there = list_splits(directory)
+        wanted = "val" if name == "own" and split == "test" and "test" not in there else split
+        if wanted not in there:
+            raise BcnError(f"{directory} has no split {wanted!r}: it has {', '.join(there)}; {REMEDIES[name]}")
+        dataset = open_questions(directory, wanted, size=size)
+    dataset = replace(dataset, name=name, split=split)
+    return dataset if images is None else _part(dataset, 0, images)
+
+
+def _published(directory: Path, split: str, size: int) -> QuestionDataset:
+    if split == "test":
+        return open_questions(directory, "val", size=size)
+    dataset = open_questions(directory, "train", size=size)
+    kept = max(1, len(dataset.image) - HELD_OUT)
+    return _part(dataset, 0, kept) if split == "train" else _part(dataset, kept, len(dataset.image))
+
+
+def _part(dataset: QuestionDataset, start: int, stop: int) -> QuestionDataset:
+    """The rows of some of the images."""
+    image = dataset.rows[:, 0]
+    first, last = int(image.min()), int(image.max())
+    if not start < stop or first + stop > last + 1 + first * (start > 0):
+        raise BcnError(f"{stop - start} images were asked of {dataset.name} {dataset.split}: it has {last - first + 1}")
+    offset = 0 if start else first
+    return replace(dataset, rows=dataset.rows[(image >= offset + start) & (image < offset + stop)])
+
+
+def in_words_of(dataset: QuestionDataset, words: Sequence[str], answers: Sequence[str]) -> QuestionDataset:
+    """The same questions in the words and answers of a trained model; what it does not know is unknown, or not asked."""
+    vocabulary = Vocabulary(tuple(words))
+    number = {word: place + SPECIAL for place, word in enumerate(words)}
+    place = {answer: index for index, answer in enumerate(answers)}
+    word_V = np.array([PADDING, UNKNOWN, *(number.get(word, UNKNOWN) for word in dataset.vocabulary.words)])
+    answer_A = np.array([*(place.get(answer, NO_ANSWER) for answer in dataset.answers), NO_ANSWER])
+    return replace(
+        dataset,
+        vocabulary=vocabulary,
+        answers=tuple(answers),
+        question=word_V[dataset.question],
+        answer=answer_A[np.where(dataset.answer < 0, -1, dataset.answer)],
+    )
