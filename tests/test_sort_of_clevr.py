@@ -280,6 +280,13 @@ def test_the_stream_is_a_function_of_seed_and_index() -> None:
     batches = list(stream.batches(np.arange(700), 64))
     for part in ("image", "question", "answer", "kind"):
         assert torch.equal(torch.cat([getattr(batch, part) for batch in batches]), getattr(long, part))
+    for near in (
+        np.arange(400, 450),
+        np.random.default_rng(0).permutation(700)[:50],
+        np.arange(2**62 - 30, 2**62 + 30),
+    ):
+        alone = torch.cat([stream[[i]].answer for i in near])  # one is made by itself, many with their neighbours
+        assert torch.equal(stream[near].answer, alone)
     assert torch.equal(long.image[400:450], stream[np.arange(400, 450)].image)
     assert not torch.equal(together.image, make_sort_of_clevr(STREAM, "train", seed=4)[index].image)
 

@@ -37,8 +37,12 @@ STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
 Questions = Literal["sampled", "all"]
 CHUNK = 500
 """images read at a time for a checksum"""
-AHEAD = 32
-"""batches whose scenes are placed together: enough to be quick, few enough to stay in the cache"""
+BLOCK = 2048
+"""scenes of a stream that are placed together: enough to be quick, few enough to stay in the cache"""
+
+
+Asked = tuple[Scenes, np.ndarray, np.ndarray]
+"""scenes, the numbers of their questions, and the answers"""
 
 
 class Samples(NamedTuple):
@@ -67,8 +71,7 @@ class Generator:
         scenes, number_NQ, answer_NQ = self.ask(index)
         return Samples(draw(scenes), number_NQ, answer_NQ)
 
-    def ask(self, index: Sequence[int] | np.ndarray) -> tuple[Scenes, np.ndarray, np.ndarray]:
-        """Scenes, numbers of their questions, and answers."""
+    def ask(self, index: Sequence[int] | np.ndarray) -> Asked:
         sample_N = words(self.stream, np.asarray(index))
         scenes = self.scenes(index)
         if self.questions == "all":
@@ -136,18 +139,35 @@ class SortOfClevrStream(SortOfClevr):
     """Fresh images without end: any index may be asked for, and `images` is only how many make an epoch."""
 
     def _prepare(self) -> None:
-        pass
+        self._ahead: dict[int, Asked] = {}
 
     def _read(self, index: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         if (index < 0).any():
             raise BcnError(f"index {index.min()}: a stream is indexed from 0 on")
-        image, number, answer = (torch.from_numpy(part) for part in self.generator.samples(index))
-        return image, number, answer
+        scenes, number_BQ, answer_BQ = self._ask(index)
+        return torch.from_numpy(draw(scenes)), torch.from_numpy(number_BQ), torch.from_numpy(answer_BQ)
+
+    def _ask(self, index: np.ndarray) -> Asked:
+        """As the generator, but for indices that lie together it makes the whole block, which the next ones are in."""
+        blocks = np.unique(index // BLOCK).tolist()
+        if len(blocks) > 2 or len(index) < 16:
+            return self.generator.ask(index)
+        self._ahead = {
+            block: self._ahead.get(block) or self.generator.ask(block * BLOCK + np.arange(BLOCK)) for block in blocks
+        }
+        row = index % BLOCK + BLOCK * (index // BLOCK > blocks[0])
+        scenes, number_NQ, answer_NQ = zip(*self._ahead.values(), strict=True)
+        return (
+            Scenes(*(np.concatenate(part)[row] for part in zip(*scenes, strict=True))),
+            np.concatenate(number_NQ)[row],
+            np.concatenate(answer_NQ)[row],
+        )
 
     def batches(self, index: np.ndarray, size: int) -> Iterator[Batch]:
         """The same as `stream[index]`, `size` images at a time: much quicker than asking for batch after batch."""
-        for first in range(0, len(index), AHEAD * size):
-            scenes, number_NQ, answer_NQ = self.generator.ask(index[first : first + AHEAD * size])
+        step = max(1, BLOCK // size) * size
+        for first in range(0, len(index), step):
+            scenes, number_NQ, answer_NQ = self.generator.ask(index[first : first + step])
             encoded = self._encode(torch.from_numpy(number_NQ), torch.from_numpy(answer_NQ))
             for i, image_B3HW in enumerate(draw_chunks(scenes, size)):
                 yield Batch(torch.from_numpy(image_B3HW), *(part[i * size : (i + 1) * size] for part in encoded))
