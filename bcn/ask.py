@@ -126,9 +126,9 @@ class Reasoner:
         return Answer(*ranked[0], tuple(ranked[1:]), **more)
 
 
-def shipped() -> dict[str, dict[str, Any]]:
-    """The weights that come with the package: by name, the file and its checksum."""
-    index = WEIGHTS / "index.json"
+def shipped(directory: Path = WEIGHTS) -> dict[str, dict[str, Any]]:
+    """The weights that come with the package: by name, the file, its checksum and its evidence."""
+    index = directory / "index.json"
     return dict(read_json(index, "install bcn again")) if index.exists() else {}
 
 

@@ -1,0 +1,83 @@
+"""Weights that come with the package: a file, its evidence in the index, and a card for people, from a finished run."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bcn.ask import WEIGHTS, shipped
+from bcn.bench.count import count_parameters, executed_macs, literal_macs, on_meta
+from bcn.data.files import atomic_write, checksum, read_json, write_json
+from bcn.engine.checkpoint import load_weights
+from bcn.engine.run import find_run
+from bcn.errors import BcnError
+from bcn.models.registry import image_shape
+
+
+def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
+    """Add the best weights of a finished run to the index, under the name of its model, and give that name."""
+    path = find_run(run).path
+    if not (path / "record.json").exists():
+        raise BcnError(f"{path} is not finished; let `bcn train` end it first")
+    record = read_json(path / "record.json", "train it again")
+    if record["overridden"]:
+        raise BcnError(f"{path} was trained with --set; what is shipped is a recipe as it stands, so train that")
+    source = next(path / f"{name}.safetensors" for name in ("best", "last") if (path / f"{name}.safetensors").exists())
+    name = record["recipe"]["model"]
+    file = f"{name.replace('/', '-')}.safetensors"
+    with atomic_write(directory / file) as temporary:
+        shutil.copyfile(source, temporary)
+    entry = evidence(name, directory / file, record)
+    write_json(directory / "index.json", {**shipped(directory), name: {"file": file, **entry}})
+    with atomic_write(directory / f"{name.replace('/', '-')}.md") as temporary:
+        temporary.write_text(card(name, entry))
+    return str(name)
+
+
+def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """What the index says of a weights file; the tests compute it again."""
+    _, description = load_weights(file)
+    model, image = on_meta(name, **description["arguments"]), image_shape(name)
+    metrics = record["metrics"]["test"]
+    return {
+        "sha256": checksum(file),
+        "bytes": file.stat().st_size,
+        "parameters": count_parameters(model),
+        "macs": literal_macs(model, image).total,
+        "executed_macs": executed_macs(model, image, questions=20).total,
+        "preprocessing": description["preprocessing"],
+        "answers": description["answers"],
+        "data": description["data"],
+        "metrics": {key: value for key, value in metrics.items() if key != "confusion"},
+        "recipe": description["recipe"],
+        "scale": description["scale"],
+        "seed": description["seed"],
+        "epoch": description["epoch"],
+        "commit": record["commit"],
+        "minutes": round(record["seconds"] / 60, 1),
+    }
+
+
+def card(name: str, entry: dict[str, Any]) -> str:
+    """The index's entry as a page."""
+    lines = [
+        f"# {name}",
+        "",
+        f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
+        f"in {entry['minutes']:.0f} minutes; the weights of epoch {entry['epoch']}, the best on the validation images.",
+        "",
+        f"{entry['parameters']:,} parameters; {entry['macs'] / 1e6:.2f}M multiply-accumulates for a question as the "
+        f"paper counts them, {entry['executed_macs'] / 1e6:.2f}M executed where 20 are asked about an image.",
+        "",
+        "| on the test images | accuracy | 95 % interval | questions |",
+        "|---|--:|--:|--:|",
+    ]
+    for kind, figure in entry["metrics"].items():
+        if isinstance(figure, dict) and "interval" in figure:
+            low, high = (100 * bound for bound in figure["interval"])
+            accuracy = 100 * figure["accuracy"]
+            lines.append(
+                f"| {kind.replace('_', '-')} | {accuracy:.2f} % | {low:.2f} to {high:.2f} | {figure['total']:,} |"
+            )
+        elif isinstance(figure, float):
+            lines.append(f"| {kind} error | {figure:.4f} | | |")
+    return "\n".join([*lines, "", f"`bcn.load({name!r})`; SHA-256 {entry['sha256']}.", ""])
