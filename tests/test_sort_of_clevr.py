@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from bcn.bench.data import bench_sort_of_clevr, compare
 from bcn.bench.plain_sort_of_clevr import make_batch
@@ -26,6 +27,7 @@ from bcn.data.sort_of_clevr import (
     SortOfClevrStream,
     from_sentence,
     make_sort_of_clevr,
+    pictures,
     question_bits,
     repeats,
     to_sentence,
@@ -226,6 +228,14 @@ def test_the_specification_says_the_same() -> None:
     questions = asked(dataset[[0]], 0)
     assert (questions[0], questions[-1]) == (("left", "blue", "yes"), ("closest", "red", "square"))
     assert all(sentence.format("red") in page for sentence in SENTENCES.values())
+
+
+def test_the_pictures_of_the_specification_are_up_to_date(tmp_path: Path) -> None:
+    pictures.main(tmp_path)
+    for made in tmp_path.iterdir():
+        kept = Path(__file__).parents[1] / "docs" / "images" / made.name
+        assert np.array_equal(*(np.asarray(Image.open(path).convert("RGB")) for path in (made, kept))), made.name
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_which_colours_are_present_is_as_specified() -> None:
