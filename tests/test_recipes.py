@@ -58,15 +58,15 @@ def test_paper_figures_are_those_of_tables_toml(name, scale):
 
 @pytest.mark.parametrize("name", list_recipes())
 def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
-    may_change = {"scale", "data", "optim", "batch", "epochs", "non_relational_first", "deviations"}
+    may_change = {"scale", "data", "optim", "batch", "epochs", "non_relational_first", "vectors", "deviations"}
     paper = find_recipe(name, "paper")
     for scale in ("smoke", "cpu"):
         recipe = find_recipe(name, scale)
         for field in fields(recipe):
             if field.name not in may_change:
                 assert getattr(recipe, field.name) == getattr(paper, field.name), field.name
-        for field in ("name", "tests"):
-            assert getattr(recipe.data, field) == getattr(paper.data, field)
+        assert recipe.data.name == paper.data.name.replace("clevr-v1.0", "clevr-like-v1")
+        assert recipe.data.tests == paper.data.tests
         for field in ("name", "momentum", "weight_decay"):
             assert getattr(recipe.optim, field) == getattr(paper.optim, field)
         assert recipe.scale == scale
@@ -139,7 +139,7 @@ def trainable():
     recipes = dict.fromkeys(find_recipe(name, "smoke") for name in list_recipes())
     slow = ("sort-of-clevr/rn-h", "sort-of-clevr/rn-original")
     for recipe in recipes:
-        if recipe.model not in slow:
+        if recipe.model not in slow and not recipe.model.startswith("clevr/"):  # those: test_clevr_models.py
             generated = recipe.data.name.startswith("sort-of-clevr")
             yield pytest.param(recipe, id=recipe.name, marks=() if generated else pytest.mark.data)
 

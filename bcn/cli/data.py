@@ -147,6 +147,8 @@ def missing_files(name: str, data: Path | None) -> str | None:
     entry = find_entry(name)
     if entry.find is None or entry.find(data):
         return None
+    if entry.remedy is not None:
+        return entry.remedy
     if entry.origin == "made once":
         return f"not made yet: `bcn data make {name}`"
     return f"not here: `bcn data fetch {name if entry.fetch else 'mnist'}`"

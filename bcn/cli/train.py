@@ -13,13 +13,13 @@ import typer
 from bcn.cli import app
 from bcn.errors import BcnError
 
-DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies (default: BCN_DATA).")]
+DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies, or yours (default: BCN_DATA).")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default: the cores, divided by the ranks).")]
 
 
 @app.command()
 def train(
-    recipe: Annotated[str, typer.Argument(help="A row of a table: table3/multirn-h. `bcn recipes` lists them.")],
+    recipe: Annotated[str, typer.Argument(help="A row of a table, table3/multirn-h (see `bcn recipes`), or own.")],
     scale: Annotated[str, typer.Option(help="smoke (seconds), cpu (within the hour) or paper (as published).")] = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Decides everything that is random.")] = 0,
     runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
@@ -90,6 +90,8 @@ def evaluate(
     """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
     import torch
 
+    from bcn.data.clevr.format import QuestionDataset
+    from bcn.data.clevr.named import in_words_of
     from bcn.data.registry import open_dataset
     from bcn.engine.confusion import draw_confusion
     from bcn.engine.evaluate import check_fit, metrics
@@ -101,6 +103,8 @@ def evaluate(
     torch.set_num_threads(threads or default_threads())
     model, description = load_trained(weights)
     dataset = open_dataset(on or description["data"], split, data=data, images=images)
+    if isinstance(dataset, QuestionDataset) and "words" in description:
+        dataset = in_words_of(dataset, description["words"], description["answers"])
     check_fit(model, dataset, description["model"])
     tally = count(model, dataset, batch=16, localise=description["localise"] and dataset[[0]].centre is not None)
     figures = metrics(tally, dataset)

@@ -1,6 +1,6 @@
 """What every data set gives: a batch is images, each with all of its questions (idea 2 of the design).
 
-B images, Q questions about each, D numbers in a question, C channels, H x W pixels.
+B images, Q questions about each, D numbers or L words in a question, C channels, H x W pixels.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ class Batch(NamedTuple):
     image: Tensor
     """(B, C, H, W) uint8"""
     answer: Tensor
-    """(B, Q) index of the answer; (B,) index of the class where nothing is asked"""
+    """(B, Q) index of the answer, -100 for padding; (B,) index of the class where nothing is asked"""
     question: Tensor | None = None
-    """(B, Q, D) float"""
+    """(B, Q, D) float; or (B, Q, L) int64, indices of words, padded with 0"""
     kind: Tensor | None = None
     """(B, Q) index of the kind of question"""
     centre: Tensor | None = None

@@ -20,6 +20,11 @@ CHECKSUMS: dict[str, dict[str, str | None]] = {
         "val": "76196ead97cc0780dcfd977da6e6cd0dfdb5a0aa3d5106e79c7a263a7f40b6b6",
         "test": "fe21bb894d3665c115039e721829f4d2c86ebe957f3f50c405c014e536f6fc33",
     },
+    "clevr-v1.0": {},
+    "clevr-v1.0-224": {},
+    "clevr-like-v1": {},
+    "clevr-like-v1-224": {},
+    "own": {},
     "mnist": {
         "train+val": "d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
         "test": "a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from bcn.data import affnist, mnist, scaled_mnist, stl10
 from bcn.data.batch import Dataset
 from bcn.data.cache import cached_parts
+from bcn.data.clevr import named
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
 from bcn.data.sort_of_clevr import make_sort_of_clevr
-from bcn.errors import did_you_mean
+from bcn.errors import BcnError, did_you_mean
 
 Questions = Literal["sampled", "all"]
 
@@ -37,6 +39,8 @@ class Entry:
     """what is there of the files that it needs, given where the original ones lie; None if it needs none"""
     fetch: Callable[[str | Path | None], list[Path]] | None = None
     """download the files"""
+    remedy: str | None = None
+    """what to do where the files are missing and cannot be fetched or made by name"""
 
 
 def _sort_of_clevr(request: Request) -> Dataset:
@@ -67,6 +71,19 @@ def _stl10(request: Request) -> Dataset:
     return stl10.open_stl10(request.split, data=request.data, images=request.images)
 
 
+def _named(name: str, about: str, origin: Literal["made once", "published"]) -> tuple[str, Entry]:
+    def opened(request: Request) -> Dataset:
+        return named.open_named(name, request.split, data=request.data, images=request.images)
+
+    def fetch(data: str | Path | None) -> list[Path]:
+        if found := named.find_named(name, data):
+            return found
+        raise BcnError(f"{name} is {named.REMEDIES[name]}")
+
+    find = partial(named.find_named, name)
+    return name, Entry(about, origin, named.SPLITS, opened, find, fetch, named.REMEDIES[name])
+
+
 def _fetch_mnist(data: str | Path | None) -> list[Path]:
     for part in mnist.FILES:
         mnist.fetch_mnist(part, data=data)
@@ -95,6 +112,15 @@ DATASETS: dict[str, Entry] = {
     "sort-of-clevr-v1": _generated("six shapes, 20 questions about them"),
     "sort-of-clevr-stream": _generated("as v1, training on fresh scenes without end"),
     "sort-of-clevr-legacy": _generated("the public generator's rules, faults included"),
+    **dict(
+        [
+            _named("clevr-v1.0", "CLEVR as published, at 128x128", "published"),
+            _named("clevr-v1.0-224", "the same at 224x224", "published"),
+            _named("clevr-like-v1", "scenes and questions like CLEVR's, 128x128", "made once"),
+            _named("clevr-like-v1-224", "the same at 224x224", "made once"),
+            _named("own", "a directory of your own, with questions.jsonl", "published"),
+        ]
+    ),
     "mnist": Entry("digits, 28x28", "published", tuple(mnist.SPLITS), _mnist, mnist.find_mnist, _fetch_mnist),
     **dict(
         [

@@ -14,11 +14,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.data.batch import Batch, Dataset
+from bcn.data.clevr.program import FAMILIES
+from bcn.data.clevr.program import KINDS as CLEVR_KINDS
 from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.distributed import Ranks
 from bcn.errors import BcnError
 
-GROUPS: dict[tuple[str, ...], dict[str, slice]] = {KINDS: {"non_relational": slice(0, 3), "relational": slice(3, 6)}}
+GROUPS: dict[tuple[str, ...], dict[str, slice]] = {
+    KINDS: {"non_relational": slice(0, 3), "relational": slice(3, 6)},
+    CLEVR_KINDS: {
+        family: slice(CLEVR_KINDS.index(kinds[0]), CLEVR_KINDS.index(kinds[-1]) + 1)
+        for family, kinds in FAMILIES.items()
+    },
+}
 """kinds of questions that are also reported together"""
 Z95 = 1.959963984540054
 """the 97.5 % point of the normal distribution"""
@@ -93,8 +101,9 @@ def evaluate(
         logits, centre_B2 = ask(model, dataset.preprocessing(part.image), part.question)
         kind = torch.zeros_like(part.answer) if part.kind is None else part.kind
         cell = (kind * answers + part.answer) * answers + logits.argmax(-1)
-        counts[:-2] += torch.bincount(cell.flatten(), minlength=kinds * answers**2)
-        counts[-2] += part.answer.numel()
+        asked = part.answer >= 0  # not the padding of images with fewer questions than others
+        counts[:-2] += torch.bincount(cell[asked], minlength=kinds * answers**2)
+        counts[-2] += asked.sum()
         counts[-1] += len(part.image)
         sums[0] += loss_sum(logits, centre_B2, part, localise=localise)
         if localise and centre_B2 is not None and part.centre is not None:

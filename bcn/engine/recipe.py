@@ -55,13 +55,15 @@ class Recipe:
     batch: int
     """images in a step, over all ranks together"""
     epochs: int
-    arguments: tuple[tuple[str, str | tuple[int, ...]], ...] = ()
-    """keyword arguments of create_model"""
+    arguments: tuple[tuple[str, str | int | tuple[int, ...]], ...] = ()
+    """keyword arguments of create_model, besides those that the data decides: how many words and answers there are"""
     localise: bool = False
     """whether the centre's mean square error is added to the loss, with equal weight"""
     augment: bool = False
     non_relational_first: int = 0
     """epochs at the start in which only the non-relational questions are asked"""
+    vectors: Literal["random", "glove"] = "random"
+    """what the vectors of words start from, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
     """what the paper reports for this row: metric and value"""
     deviations: tuple[str, ...] = ()
@@ -71,10 +73,17 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
+LATER = {"vectors": "random"}
+"""fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
+
 
 def fingerprint(recipe: Recipe) -> str:
     """Eight hexadecimal digits of everything that decides the run."""
-    decisive = {key: value for key, value in asdict(recipe).items() if key not in DESCRIPTIVE}
+    decisive = {
+        key: value
+        for key, value in asdict(recipe).items()
+        if key not in DESCRIPTIVE and not (key in LATER and value == LATER[key])
+    }
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:8]
 
 

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bcn.data.batch import Dataset
+from bcn.data.clevr.format import QuestionDataset
 from bcn.engine.machine import commit, machine, versions
 from bcn.engine.recipe import Recipe
 from bcn.engine.run import Run
@@ -11,8 +12,9 @@ from bcn.engine.state import State
 
 
 def describe(recipe: Recipe, dataset: Dataset, seed: int, epoch: int | None) -> dict[str, Any]:
-    """What a weights file says of itself: enough to build the model, prepare an image and name the answer."""
-    return {
+    """What a weights file says of itself: enough to build the model, prepare its inputs and name the answer."""
+    words = {"words": list(dataset.vocabulary.words)} if isinstance(dataset, QuestionDataset) else {}
+    return words | {
         "model": recipe.model,
         "arguments": dict(recipe.arguments),
         "data": recipe.data.name,

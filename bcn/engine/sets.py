@@ -1,11 +1,20 @@
 """The splits that a recipe trains, validates and tests on."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from bcn.data.batch import Dataset
+from bcn.data.clevr.format import QuestionDataset
+from bcn.data.clevr.vocabulary import SPECIAL
+from bcn.data.glove import NUMBERS, load_glove
 from bcn.data.registry import open_dataset
+from bcn.engine.log import say
 from bcn.engine.recipe import Recipe
+from bcn.errors import BcnError
 
 
 class Sets(NamedTuple):
@@ -13,6 +22,8 @@ class Sets(NamedTuple):
     val: Dataset | None
     test: Dataset
     tests: dict[str, Dataset]
+    vectors: Tensor | None = None
+    """what the vectors of words start from, NaN where at random"""
 
     @classmethod
     def open(cls, recipe: Recipe, root: Path | None) -> "Sets":
@@ -21,8 +32,26 @@ class Sets(NamedTuple):
         val = open_dataset(data.name, "val", data=root, images=data.val) if held_out else None
         test = open_dataset(data.name, "test", data=root, images=data.test)
         tests = {name: open_dataset(name, "test", data=root, images=data.test) for name in data.tests}
-        return cls(train, val, test, tests)
+        return cls(train, val, test, tests, _vectors(train, root) if recipe.vectors == "glove" else None)
+
+    def complete(self, recipe: Recipe) -> Recipe:
+        """The recipe with what its model takes from the data: how many words there are, and answers."""
+        if not isinstance(self.train, QuestionDataset):
+            return recipe
+        counted = {"words": len(self.train.vocabulary), "answers": len(self.train.answers)}
+        return replace(recipe, arguments=tuple((counted | dict(recipe.arguments)).items()))
 
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
         return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
+
+
+def _vectors(dataset: Dataset, root: Path | None) -> Tensor:
+    """GloVe's vectors of the words of a data set; those that have none are named."""
+    if not isinstance(dataset, QuestionDataset):
+        raise BcnError(f"{dataset.name} asks nothing in words: vectors=glove is for data sets that do")
+    words = dataset.vocabulary.words
+    special, found = torch.full((SPECIAL, NUMBERS), torch.nan), torch.from_numpy(load_glove(words, data=root))
+    if missing := [word for word, vector in zip(words, found, strict=True) if vector.isnan().any()]:
+        say(f"GloVe has no vector for {', '.join(missing)}: they start at random")
+    return torch.cat([special, found])

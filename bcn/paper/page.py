@@ -18,7 +18,6 @@ multiply-accumulates for one question about one image (one image where nothing i
 equations. Time is the mean wall time of a run, in brackets what a run would take by a few measured steps.
 """
 SECTIONS = ("convolution", "bcn", "g", "f", "total")
-CLEVR = ("overall", "count", "exist", "compare_numbers", "query_attribute", "compare_attribute")
 
 
 def write_page(page: Path, results: Path) -> list[Path]:
@@ -37,7 +36,7 @@ def write_page(page: Path, results: Path) -> list[Path]:
                 figure = curves.draw(drawn)
                 written += write(figure, page.parent / "figures" / name)
                 parts.append(f"![{table.title}: loss and accuracy over epochs](figures/{name}.png)\n")
-    parts += [_sections(), _clevr(), _figures(page.parent)]
+    parts += [_sections(), _figures(page.parent)]
     by_hand = page.with_name("where-we-differ.md")
     if by_hand.exists():
         parts.append(by_hand.read_text())
@@ -65,13 +64,6 @@ def _sections() -> str:
         )
     table = grid(["row", *(f"{section}, paper / ours" for section in SECTIONS)], rows)
     return f"## Appendix table 2: cost by section, millions of MACs\n\n{table}\n"
-
-
-def _clevr() -> str:
-    """Table 4, of which nothing can be run without the original data."""
-    rows = [[name, *(f"{row[column]:g}" for column in CLEVR), "-"] for name, row in published_rows("clevr").items()]
-    table = grid(["row", *(f"{column.replace('_', ' ')}, paper" for column in CLEVR), "ours"], rows)
-    return f"## Table 4: CLEVR from pixels, %\n\n{table}\n"
 
 
 def _figures(docs: Path) -> str:

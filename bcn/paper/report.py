@@ -26,6 +26,12 @@ HEADINGS = {
     "rotated_10": "turned 10°, %",
     "rotated_45": "turned 45°, %",
     "affnist": "affNIST, %",
+    "overall": "overall, %",
+    "count": "count, %",
+    "exist": "exist, %",
+    "compare_numbers": "compare numbers, %",
+    "query_attribute": "query attribute, %",
+    "compare_attribute": "compare attribute, %",
 }
 
 

@@ -45,7 +45,7 @@ class Result:
         if metric in AFFINE:
             counts = sets.get(AFFINE[metric], {}).get("all")
         else:
-            counts = sets["test"].get({"accuracy": "all", "scaled": "all"}.get(metric, metric))
+            counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(metric, metric))
         if counts is None:
             return None
         low, high = counts["interval"]

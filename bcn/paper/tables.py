@@ -22,6 +22,7 @@ class Table:
 
 
 _QUESTIONS = ("relational", "non_relational")
+_FAMILIES = ("overall", "count", "exist", "compare_numbers", "query_attribute", "compare_attribute")
 _DIGITS = ("accuracy", "localisation")
 _DEFORMED = ("scaled", "more_scaled", "rotated_10", "rotated_45", "affnist")
 TABLES = {
@@ -31,6 +32,7 @@ TABLES = {
         Table("table2", "Table 2: STL-10", "stl10", ("accuracy",)),
         Table("table3", "Table 3: Sort-of-CLEVR (sort-of-clevr-v1)", "sort_of_clevr", _QUESTIONS),
         Table("table3-legacy", "Table 3: Sort-of-CLEVR (the data of the time)", "sort_of_clevr", _QUESTIONS),
+        Table("table4", "Table 4: CLEVR from pixels (at cpu scale clevr-like-v1)", "clevr", _FAMILIES),
         Table("table5-scaled-mnist", "Table 5: coordinate embeddings, Scaled-MNIST", "coordinates", _DIGITS),
         Table("table5-sort-of-clevr", "Table 5: coordinate embeddings, Sort-of-CLEVR", "coordinates", _QUESTIONS),
         Table("deformation", "Appendix table 1: robustness against deformation", "deformation", _DEFORMED),

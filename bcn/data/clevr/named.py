@@ -44,39 +44,27 @@ def open_named(name: str, split: str, *, data: str | Path | None = None, images:
         raise BcnError(f"{name} has no split {split!r}: it has {', '.join(SPLITS)}")
     if not (found := find_named(name, data)):
         raise BcnError(f"{name} is not in {data_root(data)}: {REMEDIES[name]}")
-    directory, size = found[0], 224 if name.endswith("-224") else 128
+    directory, size, start, stop = found[0], 224 if name.endswith("-224") else 128, 0, None
     if name.startswith("clevr-v1.0"):
-        dataset = _published(directory, split, size)
+        dataset = open_questions(directory, "val" if split == "test" else "train", size=size)
+        kept = max(1, len(dataset.image) - HELD_OUT)
+        start, stop = {"train": (0, kept), "val": (kept, None), "test": (0, None)}[split]
     else:
         there = list_splits(directory)
         wanted = "val" if name == "own" and split == "test" and "test" not in there else split
         if wanted not in there:
             raise BcnError(f"{directory} has no split {wanted!r}: it has {', '.join(there)}; {REMEDIES[name]}")
         dataset = open_questions(directory, wanted, size=size)
-    dataset = replace(dataset, name=name, split=split)
-    return dataset if images is None else _part(dataset, 0, images)
-
-
-def _published(directory: Path, split: str, size: int) -> QuestionDataset:
-    if split == "test":
-        return open_questions(directory, "val", size=size)
-    dataset = open_questions(directory, "train", size=size)
-    kept = max(1, len(dataset.image) - HELD_OUT)
-    return _part(dataset, 0, kept) if split == "train" else _part(dataset, kept, len(dataset.image))
-
-
-def _part(dataset: QuestionDataset, start: int, stop: int) -> QuestionDataset:
-    """The rows of some of the images."""
+    stop = len(dataset.image) if stop is None else stop
+    if images is not None and images > stop - start:
+        raise BcnError(f"{images} images were asked of {name} {split}, which has {stop - start}: ask for fewer")
+    stop = stop if images is None else start + images
     image = dataset.rows[:, 0]
-    first, last = int(image.min()), int(image.max())
-    if not start < stop or first + stop > last + 1 + first * (start > 0):
-        raise BcnError(f"{stop - start} images were asked of {dataset.name} {dataset.split}: it has {last - first + 1}")
-    offset = 0 if start else first
-    return replace(dataset, rows=dataset.rows[(image >= offset + start) & (image < offset + stop)])
+    return replace(dataset, name=name, split=split, rows=dataset.rows[(image >= start) & (image < stop)])
 
 
 def in_words_of(dataset: QuestionDataset, words: Sequence[str], answers: Sequence[str]) -> QuestionDataset:
-    """The same questions in the words and answers of a trained model; what it does not know is unknown, or not asked."""
+    """The same questions in the words and answers of a trained model; answers that it cannot give are not asked for."""
     vocabulary = Vocabulary(tuple(words))
     number = {word: place + SPECIAL for place, word in enumerate(words)}
     place = {answer: index for index, answer in enumerate(answers)}

@@ -8,7 +8,18 @@ from typing import cast, get_args
 
 from bcn.engine.recipe import Recipe, Scale
 from bcn.errors import did_you_mean
-from bcn.paper.recipes import ablation, bcn_size, beyond, deformation, table1, table2, table3, table5  # noqa: F401 (they register)
+from bcn.paper.recipes import (  # noqa: F401 (they register)
+    ablation,
+    bcn_size,
+    beyond,
+    deformation,
+    own,
+    table1,
+    table2,
+    table3,
+    table4,
+    table5,
+)
 from bcn.paper.recipes.row import ROWS
 from bcn.paper.tables import TABLES
 

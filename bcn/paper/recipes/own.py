@@ -1,0 +1,27 @@
+"""Training on one's own images and questions: `bcn train own --data DIR` (docs/own-data.md)."""
+
+from dataclasses import replace
+
+from bcn.engine.recipe import Data, Optim, Recipe, Scale
+from bcn.paper.recipes.row import row
+
+
+@row("own")
+def own(scale: Scale) -> Recipe:
+    """The paper's multirn-h on the images of DIR, made 128x128, and the questions of DIR/questions.jsonl."""
+    recipe = Recipe(
+        name="own",
+        scale="paper",
+        data=Data("own"),
+        model="clevr/multirn-h",
+        optim=Optim("adam", 2.5e-4, weight_decay=1e-4, milestones=(200,)),
+        batch=6,
+        epochs=400,
+    )
+    if scale == "smoke":
+        optim = replace(recipe.optim, milestones=())
+        return replace(recipe, scale=scale, data=Data("own", train=4, val=1, test=1), optim=optim, batch=2, epochs=1)
+    if scale == "cpu":
+        optim = Optim("adam", 1e-3, weight_decay=1e-4, schedule="one-cycle", warmup=0.1, clip=10.0, average=0.999)
+        return replace(recipe, scale=scale, optim=optim, batch=8, epochs=40)
+    return recipe
