@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bcn.engine.recipe import Optim
 
@@ -43,8 +43,10 @@ def update_average(average: nn.Module, model: nn.Module, decay: float, step: int
     The statistics are averaged with the weights because those of the raw model belong to weights that moved on.
     """
     decay = min(decay, (1 + step) / (10 + step))
-    mine, new = average.state_dict(), model.state_dict()
-    real = [name for name, tensor in mine.items() if tensor.is_floating_point()]
-    torch._foreach_lerp_([mine[name] for name in real], [new[name] for name in real], 1 - decay)
-    for name in mine.keys() - set(real):
-        mine[name].copy_(new[name])
+    pairs: list[tuple[Tensor, Tensor]] = [*zip(average.parameters(), model.parameters(), strict=True)]
+    for mine, new in zip(average.buffers(), model.buffers(), strict=True):
+        if new.is_floating_point():
+            pairs.append((mine, new))
+        else:
+            mine.copy_(new)
+    torch._foreach_lerp_([mine for mine, _ in pairs], [new for _, new in pairs], 1 - decay)

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bcn.data.batch import Batch, Dataset
-from bcn.data.clevr.program import FAMILIES
 from bcn.data.files import write_json
 from bcn.engine.checkpoint import load_checkpoint, save_checkpoint, save_weights
 from bcn.engine.distributed import Ranks, joined
@@ -30,7 +29,7 @@ from bcn.engine.recipe import Recipe, check
 from bcn.engine.record import describe, make_record
 from bcn.engine.run import Run, opened
 from bcn.engine.sets import Sets as Sets
-from bcn.engine.state import State, derive
+from bcn.engine.state import State, derive, seed_device
 from bcn.engine.stop import Interrupted, Stop
 from bcn.errors import BcnError
 
@@ -44,11 +43,10 @@ class Trainer:
     def __init__(
         self, recipe: Recipe, seed: int, sets: Sets, *, ranks: Ranks, run: Run | None, stop: Stop, save_minutes: float
     ) -> None:
-        recipe = sets.complete(recipe)
         self.recipe, self.seed, self.sets, self.ranks, self.run = recipe, seed, sets, ranks, run
         # A rank that left before the first one would tear the step of the first, whose state is the one to save.
         self.interrupt = stop.check if ranks.first else lambda: None
-        self.state = State.begin(recipe, seed=seed, device=ranks.device, vectors=sets.vectors)
+        self.state = State.begin(recipe, seed=seed, device=ranks.device)
         self.per_epoch = max(1, len(sets.train) // recipe.batch)
         self.total = self.per_epoch * recipe.epochs
         self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
@@ -73,7 +71,7 @@ class Trainer:
                 began = time.perf_counter()
                 index = order[at.index * recipe.batch : (at.index + 1) * recipe.batch]
                 batch = self.load(self.ranks.share(index))
-                answers = int(self.ranks.sum((batch.answer >= 0).sum()))
+                answers = len(index) * batch.answer[0].numel()
                 loss = self.step(model, batch, answers=answers)
                 state.count(loss, answers=answers, seconds=time.perf_counter() - began)
                 progress.step(at.epoch, answers, loss.item)
@@ -99,7 +97,7 @@ class Trainer:
     def step(self, model: nn.Module, batch: Batch, *, answers: int) -> Tensor:
         """One step on the mean loss over the answers of all ranks together, however unequal their shares."""
         state, at, optim = self.state, self.state.position, self.recipe.optim
-        torch.manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank, 1))  # for dropout
+        seed_device(derive(self.seed, at.epoch, at.index, self.ranks.rank, 1), self.ranks.device)  # for dropout
         for group in state.optimiser.param_groups:
             group["lr"] = rate(optim, at.step, per_epoch=self.per_epoch, total=self.total)
         logits, centre_B2 = ask(model, self.sets.train.preprocessing(batch.image), batch.question)
@@ -208,7 +206,6 @@ def first_half(batch: Batch) -> Batch:
 def headline(figures: dict[str, Any]) -> dict[str, float]:
     """The few figures of a curve."""
     names = {"accuracy": "all", "relational": "relational", "non_relational": "non_relational"}
-    names |= {family: family for family in FAMILIES if "query_attribute" in figures}
     curve = {name: figures[of]["accuracy"] for name, of in names.items() if of in figures}
     return curve | ({"localisation": figures["localisation"]} if "localisation" in figures else {})
 
