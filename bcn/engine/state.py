@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from bcn.engine.optimise import make_optimiser
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
+from bcn.models.clevr import Asked
 from bcn.models.registry import create_model
 
 
@@ -62,9 +63,11 @@ class State:
     _since: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
 
     @classmethod
-    def begin(cls, recipe: Recipe, *, seed: int, device: torch.device) -> "State":
+    def begin(cls, recipe: Recipe, *, seed: int, device: torch.device, vectors: Tensor | None = None) -> "State":
         torch.manual_seed(derive(seed))
         model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
+        if vectors is not None and isinstance(model, Asked):
+            model.question.load_vectors(vectors)
         optimiser = make_optimiser(recipe.optim, model.parameters())
         average = None if recipe.optim.average is None else copy.deepcopy(model).requires_grad_(False)
         state = cls(model, optimiser, average)

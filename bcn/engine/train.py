@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bcn.data.batch import Batch, Dataset
+from bcn.data.clevr.program import FAMILIES
 from bcn.data.files import write_json
 from bcn.engine.checkpoint import load_checkpoint, save_checkpoint, save_weights
 from bcn.engine.distributed import Ranks, joined
@@ -43,10 +44,11 @@ class Trainer:
     def __init__(
         self, recipe: Recipe, seed: int, sets: Sets, *, ranks: Ranks, run: Run | None, stop: Stop, save_minutes: float
     ) -> None:
+        recipe = sets.complete(recipe)
         self.recipe, self.seed, self.sets, self.ranks, self.run = recipe, seed, sets, ranks, run
         # A rank that left before the first one would tear the step of the first, whose state is the one to save.
         self.interrupt = stop.check if ranks.first else lambda: None
-        self.state = State.begin(recipe, seed=seed, device=ranks.device)
+        self.state = State.begin(recipe, seed=seed, device=ranks.device, vectors=sets.vectors)
         self.per_epoch = max(1, len(sets.train) // recipe.batch)
         self.total = self.per_epoch * recipe.epochs
         self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
@@ -71,7 +73,7 @@ class Trainer:
                 began = time.perf_counter()
                 index = order[at.index * recipe.batch : (at.index + 1) * recipe.batch]
                 batch = self.load(self.ranks.share(index))
-                answers = len(index) * batch.answer[0].numel()
+                answers = int(self.ranks.sum((batch.answer >= 0).sum()))
                 loss = self.step(model, batch, answers=answers)
                 state.count(loss, answers=answers, seconds=time.perf_counter() - began)
                 progress.step(at.epoch, answers, loss.item)
@@ -206,6 +208,7 @@ def first_half(batch: Batch) -> Batch:
 def headline(figures: dict[str, Any]) -> dict[str, float]:
     """The few figures of a curve."""
     names = {"accuracy": "all", "relational": "relational", "non_relational": "non_relational"}
+    names |= {family: family for family in FAMILIES if "query_attribute" in figures}
     curve = {name: figures[of]["accuracy"] for name, of in names.items() if of in figures}
     return curve | ({"localisation": figures["localisation"]} if "localisation" in figures else {})
 
