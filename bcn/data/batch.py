@@ -55,7 +55,7 @@ class Dataset(Protocol):
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch: ...
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        """The indices of one epoch: a permutation that seed and epoch decide, or for a stream the next fresh indices."""
+        """The indices of one epoch: a permutation that seed and epoch decide; for a stream, the next fresh indices."""
         ...
 
     def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
