@@ -66,7 +66,9 @@ def print_figures(title: str, figures: dict[str, Any]) -> None:
     table = Table(title=title, title_justify="left")
     for column in ("", "accuracy", "95 % interval", "correct", "of"):
         table.add_column(column, justify="left" if not column else "right")
-    for name, figure in figures.items():
+    together = [name for name in ("all", "non_relational", "relational") if name in figures]
+    for name in (*together, *(name for name in figures if name not in together)):
+        figure = figures[name]
         if isinstance(figure, dict):
             low, high = figure["interval"]
             share, interval = f"{100 * figure['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"

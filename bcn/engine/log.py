@@ -61,6 +61,7 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         if self.bar:
+            self.bar.update(self.bar.task_ids[0], completed=self.done)
             self.bar.stop()
 
 

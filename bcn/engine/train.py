@@ -143,7 +143,8 @@ class Trainer:
         event["minutes"] = at.seconds / 60
         event = {key: round(value, 6) if isinstance(value, float) else value for key, value in event.items()}
         self.write(event)
-        progress.say(", ".join(f"{key} {event[key]}" for key in event if key not in ("event", "step")))
+        figures = [f"{key.replace('_', ' ')} {event[key]:.4f}" for key in event if isinstance(event[key], float)]
+        progress.say(f"epoch {at.epoch + 1} of {self.recipe.epochs}: {', '.join(figures)}")
 
     def evaluate(self, dataset: Dataset) -> Tally:
         self.ranks.align(self.state.evaluated)
