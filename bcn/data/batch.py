@@ -35,7 +35,7 @@ class Preprocessing:
     def __call__(self, image_BCHW: Tensor) -> Tensor:
         mean = torch.tensor(self.mean, device=image_BCHW.device).view(-1, 1, 1)
         std = torch.tensor(self.std, device=image_BCHW.device).view(-1, 1, 1)
-        return (image_BCHW.float() - 255 * mean) / (255 * std)
+        return image_BCHW.to(torch.float32, copy=True).sub_(255 * mean).div_(255 * std)
 
 
 class Dataset(Protocol):
