@@ -13,13 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from bcn.data.batch import Preprocessing
+from bcn.data.clevr.vocabulary import UNKNOWN, Vocabulary
 from bcn.data.files import checksum, read_json
 from bcn.data.sort_of_clevr import from_sentence, to_sentence
 from bcn.engine.evaluate import ask as run
 from bcn.engine.trained import load_trained
 from bcn.errors import BcnError, did_you_mean
-from bcn.models.registry import IMAGES
-from bcn.picture import Picture, fit, read_picture
+from bcn.models.registry import image_shape
+from bcn.picture import Picture, fit, read_picture, squeeze
 
 WEIGHTS = Path(__file__).parent / "weights"
 READERS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
@@ -70,7 +71,12 @@ class Reasoner:
     @property
     def asks(self) -> bool:
         """Whether it answers questions; otherwise it says what an image shows."""
-        return bool(self.description["kinds"])
+        return bool(self.description["kinds"]) or self.in_words
+
+    @property
+    def in_words(self) -> bool:
+        """Whether it reads a question word by word."""
+        return "words" in self.description
 
     @property
     def broadcasts(self) -> bool:
@@ -81,14 +87,18 @@ class Reasoner:
         questions = [questions] if isinstance(questions, str) else list(questions)
         if not self.asks:
             raise BcnError(f"{self.name} takes no questions: it says what an image shows, with `find`")
-        if self.family not in READERS:
+        if self.family not in READERS and not self.in_words:
             raise BcnError(f"{self.name} takes no sentences: weights for {' and '.join(READERS)} do")
         if not questions:
             return []
-        read, write = READERS[self.family]
-        bits_QD = np.stack([read(question) for question in questions])
-        probability_QA = self.probabilities(image, bits_QD)
-        return [self._answer(row, question=write(bits)) for row, bits in zip(probability_QA, bits_QD, strict=True)]
+        if self.in_words:
+            question_QD, understood = read_words(questions, self.description["words"])
+        else:
+            read, write = READERS[self.family]
+            question_QD = np.stack([read(question) for question in questions])
+            understood = [write(bits) for bits in question_QD]
+        probability_QA = self.probabilities(image, question_QD)
+        return [self._answer(row, question=text) for row, text in zip(probability_QA, understood, strict=True)]
 
     def find(self, image: Picture) -> Answer:
         """What an image shows and, where the model was trained to say it, where."""
@@ -114,7 +124,8 @@ class Reasoner:
 
     def pixels(self, image: Picture) -> Tensor:
         """(1, C, H, W) as the model sees it."""
-        pixels_CHW = fit(read_picture(image), IMAGES[self.family])
+        size = image_shape(str(self.description["model"]))
+        pixels_CHW = squeeze(read_picture(image), size) if self.in_words else fit(read_picture(image), size)
         return self.preprocessing(torch.from_numpy(pixels_CHW)[None])
 
     @torch.inference_mode()
@@ -130,6 +141,20 @@ def shipped(directory: Path = WEIGHTS) -> dict[str, dict[str, Any]]:
     """The weights that come with the package: by name, the file, its checksum and its evidence."""
     index = directory / "index.json"
     return dict(read_json(index, "install bcn again")) if index.exists() else {}
+
+
+def read_words(questions: Sequence[str], words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """Questions as the numbers of their words, padded with 0, and as they were understood, ? for an unknown word."""
+    vocabulary = Vocabulary(tuple(words))
+    encoded = [vocabulary.encode(question) for question in questions]
+    for question, numbers in zip(questions, encoded, strict=True):
+        if set(numbers) <= {UNKNOWN}:
+            some = ", ".join(vocabulary.words[:12])
+            raise BcnError(f"{question!r} has no word that was trained on: ask with words such as {some}")
+    padded_QL = np.zeros((len(encoded), max(map(len, encoded))), np.int64)
+    for row, numbers in zip(padded_QL, encoded, strict=True):
+        row[: len(numbers)] = numbers
+    return padded_QL, [" ".join(vocabulary.decode(numbers)) for numbers in encoded]
 
 
 def load(name: str | Path) -> Reasoner:

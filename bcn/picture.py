@@ -66,6 +66,13 @@ def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
     return (255 - pixels_HW if np.median(pixels_HW) > 127 else pixels_HW)[None]
 
 
+def squeeze(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
+    """(C, H, W) uint8 of exactly `size`, whatever the image's shape, as data sets with questions in words are read."""
+    _, height, width = size
+    resized = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+    return np.array(resized).transpose(2, 0, 1)
+
+
 def overlay(image: Image.Image, count_hw: np.ndarray, *, centre: tuple[float, float] | None = None) -> Image.Image:
     """The image with a map over it: the more channels a position supplied, the less of the image is seen there.
 

@@ -34,9 +34,10 @@ PROGRAMS = {
 }
 
 
-def draw(path: Path, colour: str, squares: int) -> None:
-    """Squares of one colour on grey, in different places."""
+def draw(path: Path, colour: str, squares: int, number: int) -> None:
+    """Squares of one colour on grey, and a dot by which no two pictures are the same."""
     pixels = np.full((64, 96, 3), 120, np.uint8)
+    pixels[-1, number] = 0
     for square in range(squares):
         pixels[10 + 25 * (square // 3) : 25 + 25 * (square // 3), 8 + 30 * (square % 3) : 24 + 30 * (square % 3)] = (
             COLOURS[colour]
@@ -52,7 +53,7 @@ def clevr_layout(directory: Path, images: dict[str, int]) -> Path:
         for index in range(count):
             colour, squares = list(COLOURS)[index % 3], 1 + index % 4
             name = f"CLEVR_{split}_{index:06d}.png"
-            draw(directory / "images" / split / name, colour, squares)
+            draw(directory / "images" / split / name, colour, squares, index)
             asked = [
                 ("How many things are there?", str(squares), "count"),
                 ("What color is it?", colour, "query_color"),
@@ -70,7 +71,7 @@ def own_layout(directory: Path, images: int = 30, *, kinds: bool = False) -> Pat
     lines = []
     for index in range(images):
         colour, squares = list(COLOURS)[index % 3], 1 + (index // 3) % 3
-        draw(directory / "pictures" / f"{index}.png", colour, squares)
+        draw(directory / "pictures" / f"{index}.png", colour, squares, index)
         asked = {"What colour are the squares?": colour, "How many squares are there?": str(squares)}
         for number, (question, answer) in enumerate(asked.items()):
             line = {"image": f"pictures/{index}.png", "question": question, "answer": answer}
@@ -226,6 +227,17 @@ def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path
     assert asked["colour"]["total"] == asked["number"]["total"] > 0
     losses = [epoch["loss"] for epoch in record["curve"]]
     assert losses[-1] < 0.6 * losses[0]
+    picture = data / "mine" / "pictures" / "0.png"
+    said = CliRunner().invoke(
+        app, ["ask", str(picture), "how many Squares?", "WHAT colour?", "--weights", str(directory), "--json"]
+    )
+    answers = json.loads(said.output)["answers"]
+    assert [answer["question"] for answer in answers] == ["how many squares", "what colour"]
+    for answer in answers:
+        own = {answer["answer"], *(other["answer"] for other in answer["others"])}
+        assert own == {"1", "2", "3", "blue", "green", "red"}
+    nothing = CliRunner().invoke(app, ["ask", str(picture), "wer da?", "--weights", str(directory)])
+    assert "no word that was trained on" in str(nothing.exception)
     evaluated = CliRunner().invoke(app, ["eval", str(directory), "--data", str(data / "mine"), "--json"])
     assert json.loads(evaluated.output)["metrics"]["all"] == asked["all"]
 
@@ -233,6 +245,29 @@ def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path
 def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
     record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=own_layout(tmp_path / "mine"))
     assert list(record["metrics"]["test"]) == ["all"]
+
+
+def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
+    path = own_layout(tmp_path / "mine", kinds=True) / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines[::4]:
+        del line["kind"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
+    figures = record["metrics"]["test"]
+    assert sum(figures[kind]["total"] for kind in figures if kind != "all") == figures["all"]["total"] == 2
+    dataset = open_dataset("own", "train", data=path.parent)
+    assert dataset.kinds == ("colour", "number", "other")
+    assert set(dataset[range(len(dataset))].kind.flatten().tolist()) == {0, 1, 2}
+
+
+def test_the_command_checks_a_directory(data: Path, tmp_path: Path) -> None:
+    own = own_layout(tmp_path / "mine")
+    assert CliRunner().invoke(app, ["data", "check", str(own)]).exit_code == 0
+    (own / "pictures" / "3.png").unlink()
+    result = CliRunner().invoke(app, ["data", "check", str(own)])
+    assert "pictures/3.png" in result.output
+    assert isinstance(result.exception, BcnError)
 
 
 def test_words_of_a_model_for_other_data(data: Path) -> None:

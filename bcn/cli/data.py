@@ -91,17 +91,29 @@ def fetch(name: Name, data: Data = None) -> None:
 
 @commands.command()
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Data sets (default: all that are here).")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets, or directories of your own (default: all sets here).")
+    ] = None,
     data: Data = None,
 ) -> None:
-    """Compare what data sets hold, image by image, with their known checksums; exit code 2 if one does not hold."""
+    """Compare what data sets hold, image by image, with their known checksums; exit code 2 if one does not hold.
+
+    In a directory of images and questions, look for what would spoil a training.
+    """
     from bcn.data.checksums import CHECKSUMS, check_dataset, check_files, checked_splits
+    from bcn.data.clevr.check import check_directory
     from bcn.data.registry import find_entry
 
     for name in names or ():
-        find_entry(name)
+        if not Path(name).is_dir():
+            find_entry(name)
     bad = []
     for name in names or CHECKSUMS:
+        if names and Path(name).is_dir():
+            problems = check_directory(name)
+            print("\n".join(f"{name}: {problem}" for problem in problems or ["nothing to complain of"]))
+            bad += [name] if problems else []
+            continue
         if missing := missing_files(name, data):
             print(f"{name}: {missing}")
             bad += [name] if names else []

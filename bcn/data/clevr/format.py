@@ -31,6 +31,8 @@ from bcn.errors import BcnError
 ANSWERS = ("yes", "no", *map(str, range(11)), *(value for values in ATTRIBUTES.values() for value in values))
 """CLEVR's 28 answers"""
 NO_ANSWER = -100
+NO_KIND = "other"
+"""the kind of a question that says none, where others do"""
 ROW = 10
 """most questions of a row"""
 CLEVR_PIXELS = Preprocessing(mean=(0.464, 0.462, 0.455), std=(0.096, 0.092, 0.098))
@@ -122,6 +124,8 @@ def open_questions(
     if answers is None:
         answers = sorted(learned["answers"].tolist()) if own or set(learned["answers"]) - set(ANSWERS) else ANSWERS
     kinds = tuple(sorted(text["kinds"].tolist())) if own else KINDS * bool(len(text["kinds"]))
+    if kinds and (text["kind"] < 0).any():
+        kinds = (*kinds, NO_KIND)
     word = {name: place + SPECIAL for place, name in enumerate(vocabulary.words)}
     dataset = QuestionDataset(
         name=_name(root),
@@ -132,7 +136,7 @@ def open_questions(
         image=_read_images(root, split, text["files"].tolist(), size),
         question=_renumber(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
         answer=_renumber(text["answer"], _places(text["answers"], answers)),
-        kind=_renumber(text["kind"], _places(text["kinds"], kinds)),
+        kind=np.where(text["kind"] < 0, len(kinds) - 1, _renumber(text["kind"], _places(text["kinds"], kinds))),
         number=text["number"],
         rows=text["rows"],
     )
