@@ -26,12 +26,16 @@ def main() -> None:
         sys.exit(141)
 
 
-from bcn.cli import models as models  # noqa: E402
-from bcn.cli import train as train  # noqa: E402
-from bcn.cli import paper as paper  # noqa: E402
-from bcn.cli import data as data  # noqa: E402
-from bcn.cli import bench as bench  # noqa: E402
+# In the order of `bcn --help`, which is not that of the alphabet.
+# isort: off
 from bcn.cli import demo as demo  # noqa: E402
-from bcn.cli import clevr as clevr  # noqa: E402
 from bcn.cli import ask as ask  # noqa: E402
 from bcn.cli import serve as serve  # noqa: E402
+from bcn.cli import export as export  # noqa: E402
+from bcn.cli import models as models  # noqa: E402
+from bcn.cli import data as data  # noqa: E402
+from bcn.cli import clevr as clevr  # noqa: E402
+from bcn.cli import train as train  # noqa: E402
+from bcn.cli import paper as paper  # noqa: E402
+from bcn.cli import ship as ship  # noqa: E402
+from bcn.cli import bench as bench  # noqa: E402

@@ -1,0 +1,207 @@
+"""A trained model for programs that know nothing of this package: ONNX, torch.export, or plain safetensors.
+
+Whatever is written is read back first and compared with the model on random inputs of other sizes. The file says how
+an image is prepared and what the answers are called: one metadata entry `bcn`, which holds JSON.
+
+B images of C x H x W pixels, Q questions of D numbers about each.
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+from torch.fx.experimental.symbolic_shapes import is_concrete_int
+
+from bcn.ask import Reasoner
+from bcn.data.files import atomic_write
+from bcn.engine.checkpoint import save_weights
+from bcn.engine.trained import load_trained
+from bcn.errors import BcnError, did_you_mean
+from bcn.models.registry import IMAGES
+
+TOLERANCE = 1e-4
+"""the largest accepted difference, relative to 1 plus the size of what is compared"""
+IMAGES_TRACED, QUESTIONS_TRACED = 2, 3
+Outputs = tuple[Tensor, ...]
+
+
+class Free(NamedTuple):
+    """What a program takes any number of."""
+
+    images: bool = True
+    questions: bool = True
+    size: bool = True
+    """height and width of an image"""
+
+    def __str__(self) -> str:
+        counts = f"{'any number of' if self.images else IMAGES_TRACED} images"
+        counts += f" of {'any size' if self.size else 'the trained size alone'}"
+        return f"{counts}, {'any number of' if self.questions else 'a fixed number of'} questions where it takes them"
+
+
+@dataclass(frozen=True)
+class Written:
+    path: Path
+    free: Free
+    """which sizes the inputs may have"""
+    difference: float
+    """the largest between what is in the file and the model itself"""
+
+
+class Named(nn.Module):
+    """The model with the names that its inputs have in the file."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, image: Tensor, question: Tensor | None = None) -> Tensor | Outputs:
+        output: Tensor | Outputs = self.model(image) if question is None else self.model(image, question)
+        return output
+
+
+def export(reasoner: Reasoner, to: str, directory: Path) -> Written:
+    """Write a model into a directory as "onnx", "torch-export" or "safetensors"."""
+    if to not in FORMATS:
+        raise did_you_mean("format", to, FORMATS)
+    return FORMATS[to](reasoner, directory / str(reasoner.description["model"]).replace("/", "-"))
+
+
+def trace(reasoner: Reasoner) -> tuple[ExportedProgram, Free]:
+    """The program, and what of its inputs' sizes the model leaves free."""
+    inputs = random_inputs(reasoner, images=IMAGES_TRACED, questions=QUESTIONS_TRACED)
+    any_size = _takes_any_size(reasoner)
+    image = {0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO} if any_size else {0: Dim.AUTO}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch about itself
+        shapes = (image, {0: Dim.AUTO, 1: Dim.AUTO})[: len(inputs)]
+        program = torch.export.export(Named(reasoner.model).eval(), inputs, dynamic_shapes=shapes)
+    names = set(program.graph_signature.user_inputs)
+    traced, *question = [node.meta["val"].shape for node in program.graph.nodes if node.name in names]
+    free_images = not is_concrete_int(traced[0])
+    return program, Free(free_images, not any(is_concrete_int(each[1]) for each in question), any_size)
+
+
+@torch.inference_mode()
+def _takes_any_size(reasoner: Reasoner) -> bool:
+    try:
+        reasoner.model(*random_inputs(reasoner, images=1, questions=1, more=16))
+    except BcnError:
+        return False
+    return True
+
+
+def random_inputs(reasoner: Reasoner, *, images: int, questions: int, more: int = 0) -> tuple[Tensor, ...]:
+    """Images `more` pixels higher and twice that wider than the model's own, and questions where it takes them."""
+    channels, height, width = IMAGES[reasoner.family]
+    generator = torch.Generator().manual_seed(0)
+    image_BCHW = torch.rand(images, channels, height + more, width + 2 * more, generator=generator)
+    if not reasoner.asks:
+        return (image_BCHW,)
+    size: int = reasoner.model.relation.questions  # type: ignore[union-attr, assignment]
+    return image_BCHW, torch.rand(images, questions, size, generator=generator)
+
+
+@torch.inference_mode()
+def compare(reasoner: Reasoner, run: Callable[..., Sequence[Tensor]], *, free: Free) -> float:
+    """The largest difference from the model on random inputs, of more than one size; too large a one is refused."""
+    largest = 0.0
+    for images, questions, more in ((1, 1, 0), (3, 5, 0), (2, 7, 16)):
+        inputs = random_inputs(
+            reasoner,
+            images=images if free.images else IMAGES_TRACED,
+            questions=questions if free.questions else QUESTIONS_TRACED,
+            more=more if free.size else 0,
+        )
+        for found, expected in zip(run(*inputs), _outputs(reasoner.model(*inputs)), strict=True):
+            difference = float((found - expected).abs().max())
+            if found.shape != expected.shape or difference > TOLERANCE * (1 + float(expected.abs().max())):
+                raise BcnError(
+                    f"what was exported differs from {reasoner.name} by {difference:.2g}, more than {TOLERANCE:g} "
+                    "of its size; nothing was written, choose another format"
+                )
+            largest = max(largest, difference)
+    return largest
+
+
+def metadata(reasoner: Reasoner, free: Free) -> str:
+    """What the file says of itself."""
+    _, height, width = IMAGES[reasoner.family]
+    size = {"height": height, "width": width, "any_size": free.size}
+    return json.dumps({**reasoner.description, "image": size}, sort_keys=True)
+
+
+def write_onnx(reasoner: Reasoner, path: Path) -> Written:
+    """An .onnx file: inputs `image` (B, C, H, W) and `question` (B, Q, D), outputs `logits` and maybe `centre`."""
+    try:
+        import onnx
+        import onnxruntime  # type: ignore[import-untyped]
+        import onnxscript  # noqa: F401 (torch.onnx needs it)
+    except ModuleNotFoundError as error:
+        raise BcnError(f"export to onnx needs {error.name}: install it with `pip install 'bcn[onnx]'`") from error
+    program, free = trace(reasoner)
+    names = ["logits", "centre"][: len(program.graph_signature.user_outputs)]
+    for name in ("torch.onnx", "onnxscript"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch about itself
+        # ONNX has no hypot, which coordinate planes use for r
+        program = program.run_decompositions({torch.ops.aten.hypot.default: lambda x, y: (x * x + y * y).sqrt()})
+        converted = torch.onnx.export(program, dynamo=True, verbose=False, output_names=names)
+    assert converted is not None
+    proto = converted.model_proto
+    onnx.helper.set_model_props(proto, {"bcn": metadata(reasoner, free)})
+    content = proto.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    inputs = [each.name for each in session.get_inputs()]
+
+    def run(*given: Tensor) -> list[Tensor]:
+        feed = {name: tensor.numpy() for name, tensor in zip(inputs, given, strict=True)}
+        return [torch.from_numpy(found) for found in session.run(names, feed)]
+
+    difference = compare(reasoner, run, free=free)
+    return Written(_write(path.with_name(path.name + ".onnx"), content), free, difference)
+
+
+def write_torch_export(reasoner: Reasoner, path: Path) -> Written:
+    """A .pt2 file for torch.export.load; the metadata is the extra file bcn.json."""
+    program, free = trace(reasoner)
+    path = path.with_name(path.name + ".pt2")
+    with atomic_write(path) as temporary:
+        torch.export.save(program, temporary.open("wb"), extra_files={"bcn.json": metadata(reasoner, free)})
+        loaded = torch.export.load(temporary.open("rb")).module()
+        difference = compare(reasoner, lambda *given: _outputs(loaded(*given)), free=free)
+    return Written(path, free, difference)
+
+
+def write_safetensors(reasoner: Reasoner, path: Path) -> Written:
+    """The weights alone, which `bcn.load` reads again."""
+    path = path.with_name(path.name + ".safetensors")
+    save_weights(path, reasoner.model.state_dict(), reasoner.description)
+    model, _ = load_trained(path)
+    difference = compare(reasoner, lambda *given: _outputs(model(*given)), free=Free(size=False))
+    return Written(path, Free(size=False), difference)
+
+
+FORMATS: dict[str, Callable[[Reasoner, Path], Written]] = {
+    "onnx": write_onnx,
+    "torch-export": write_torch_export,
+    "safetensors": write_safetensors,
+}
+
+
+def _outputs(output: Any) -> Outputs:
+    return output if isinstance(output, tuple) else (output,)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content)
+    return path
