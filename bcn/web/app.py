@@ -40,6 +40,8 @@ LARGEST = 8 << 20
 POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
 """the page loads nothing from elsewhere"""
 SEEDS = 2**32
+RUNNERS_UP = 3
+"""told of each of the many answers about a scene"""
 
 Answers = list[dict[str, Any]]
 ImageBody = Annotated[bytes, Body(media_type="application/octet-stream", description="A PNG, JPEG or other image.")]
@@ -158,7 +160,7 @@ def answer_scene(reasoner: Reasoner, scene: Scene) -> tuple[Answers, np.ndarray]
                 "question": to_sentence(bits[number]),
                 "answer": ranked[0][0],
                 "probability": ranked[0][1],
-                "others": _shares(ranked[1:]),
+                "others": _shares(ranked[1 : 1 + RUNNERS_UP]),
                 "truth": reasoner.answers[truth_36[number]],
             }
         )

@@ -21,7 +21,7 @@ function svg(name, attributes = {}, parent = null) {
 export function startReason(engine, weights, latest) {
   const picture = byId("scene"), table = byId("answers"), map = svg("g", { class: "map" });
   let objects = [], chosen = null, answers = [], shown = null, broadcast = null, dragged = null;
-  const times = [];
+  const times = [], buttons = {};
 
   // The scene, pixel for pixel as the model sees it
   const nodes = Object.fromEntries(Object.keys(RGB).map((colour) => {
@@ -125,15 +125,16 @@ export function startReason(engine, weights, latest) {
         const button = document.createElement("button");
         Object.assign(button.dataset, { kind, colour });
         button.tabIndex = kind === "shape" && colour === "red" ? 0 : -1;
+        buttons[`${kind} ${colour}`] = button;
         row.insertCell().append(button);
       }
     }
-    const buttons = [...table.querySelectorAll("td button")];
-    buttons.forEach((button, index) => {
+    const all = Object.values(buttons);
+    all.forEach((button, index) => {
       button.onclick = () => { shown = button.dataset; drawAnswers(); };
       button.onkeydown = (event) => {
         const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -6, ArrowDown: 6 }[event.key];
-        const next = step && buttons[index + step];
+        const next = step && all[index + step];
         if (!next) return;
         event.preventDefault();
         button.tabIndex = -1;
@@ -145,11 +146,14 @@ export function startReason(engine, weights, latest) {
 
   function drawAnswers() {
     for (const each of answers) {
-      const button = table.querySelector(`[data-kind=${each.kind}][data-colour=${each.colour}]`);
+      const button = buttons[`${each.kind} ${each.colour}`];
       const right = each.answer === each.truth;
-      button.className = right ? "right" : "wrong";
-      button.innerHTML = right ? `✓ ${each.answer}<small>${percent(each.probability)}</small>` : `✗ ${each.answer}<small>is ${each.truth}</small>`;
-      button.setAttribute("aria-label", `${each.question} ${each.answer}, ${percent(each.probability)}, ${right ? "right" : `wrong: ${each.truth}`}`);
+      const label = `${each.question} ${each.answer}, ${percent(each.probability)}, ${right ? "right" : `wrong: ${each.truth}`}`;
+      if (button.getAttribute("aria-label") !== label) {
+        button.className = right ? "right" : "wrong";
+        button.innerHTML = right ? `✓ ${each.answer}<small>${percent(each.probability)}</small>` : `✗ ${each.answer}<small>is ${each.truth}</small>`;
+        button.setAttribute("aria-label", label);
+      }
       const here = shown?.kind === each.kind && shown?.colour === each.colour;
       button.setAttribute("aria-pressed", here);
       if (here) byId("detail").textContent = tell(each);
@@ -192,7 +196,7 @@ export function startReason(engine, weights, latest) {
       grid.replaceChildren(...kind.map((_, n) => svg("rect", { x: (n % CHANNELS_WIDE) + 0.08, y: Math.floor(n / CHANNELS_WIDE) + 0.08 })));
       grid.setAttribute("viewBox", `0 0 ${CHANNELS_WIDE} ${Math.ceil(kind.length / CHANNELS_WIDE)}`);
     }
-    kind.forEach((name, n) => grid.children[n].setAttribute("class", name));
+    kind.forEach((name, n) => { if (grid.children[n].getAttribute("class") !== name) grid.children[n].setAttribute("class", name); });
     const many = (name) => kind.filter((each) => each === name).length;
     byId("supplied").textContent = object
       ? `The ${chosen} ${object.shape} supplied ${many("mine")} of the ${kind.length} channels; ${many("silent")} are silent.`
