@@ -18,7 +18,8 @@ export function startFind(engine, latest) {
   const empty = () => !pen.getImageData(0, 0, SIDE, SIDE).data.some((value, index) => index % 4 === 0 && value > 0);
   const send = latest(async () => {
     if (empty()) { results = []; draw(); return; }
-    const image = await new Promise((done) => canvas.toBlob(done, "image/png"));
+    // toBlob would wait for the browser to be idle
+    const image = Uint8Array.from(atob(canvas.toDataURL("image/png").split(",")[1]), (letter) => letter.charCodeAt(0));
     results = (await engine.find(image)).found;
     draw();
   });
