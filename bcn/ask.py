@@ -163,7 +163,7 @@ def load(name: str | Path) -> Reasoner:
     reasoner = bcn.load("sort-of-clevr/multirn-h")
     reasoner.ask("scene.png", ["What is the shape of the red object?"])[0].answer
     """
-    index = shipped()
+    index = shipped(WEIGHTS)
     if str(name) in index:
         entry = index[str(name)]
         path = WEIGHTS / entry["file"]
