@@ -24,11 +24,12 @@ from bcn.data.files import atomic_write
 from bcn.engine.checkpoint import save_weights
 from bcn.engine.trained import load_trained
 from bcn.errors import BcnError, did_you_mean
-from bcn.models.registry import IMAGES
+from bcn.models.registry import image_shape
 
 TOLERANCE = 1e-4
 """the largest accepted difference, relative to 1 plus the size of what is compared"""
 IMAGES_TRACED, QUESTIONS_TRACED = 2, 3
+WORDS_TRIED = 12
 Outputs = tuple[Tensor, ...]
 
 
@@ -76,6 +77,8 @@ def export(reasoner: Reasoner, to: str, directory: Path) -> Written:
 
 def trace(reasoner: Reasoner) -> tuple[ExportedProgram, Free]:
     """The program, and what of its inputs' sizes the model leaves free."""
+    if reasoner.in_words:
+        raise BcnError(f"{reasoner.name} reads questions word by word, which only safetensors can hold; choose that")
     inputs = random_inputs(reasoner, images=IMAGES_TRACED, questions=QUESTIONS_TRACED)
     any_size = _takes_any_size(reasoner)
     image = {0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO} if any_size else {0: Dim.AUTO}
@@ -100,11 +103,14 @@ def _takes_any_size(reasoner: Reasoner) -> bool:
 
 def random_inputs(reasoner: Reasoner, *, images: int, questions: int, more: int = 0) -> tuple[Tensor, ...]:
     """Images `more` pixels higher and twice that wider than the model's own, and questions where it takes them."""
-    channels, height, width = IMAGES[reasoner.family]
+    channels, height, width = image_shape(str(reasoner.description["model"]))
     generator = torch.Generator().manual_seed(0)
     image_BCHW = torch.rand(images, channels, height + more, width + 2 * more, generator=generator)
     if not reasoner.asks:
         return (image_BCHW,)
+    if reasoner.in_words:
+        words = len(reasoner.description["words"])
+        return image_BCHW, torch.randint(1, words, (images, questions, WORDS_TRIED), generator=generator)
     size: int = reasoner.model.relation.questions  # type: ignore[union-attr, assignment]
     return image_BCHW, torch.rand(images, questions, size, generator=generator)
 
@@ -133,7 +139,7 @@ def compare(reasoner: Reasoner, run: Callable[..., Sequence[Tensor]], *, free: F
 
 def metadata(reasoner: Reasoner, free: Free) -> str:
     """What the file says of itself."""
-    _, height, width = IMAGES[reasoner.family]
+    _, height, width = image_shape(str(reasoner.description["model"]))
     size = {"height": height, "width": width, "any_size": free.size}
     return json.dumps({**reasoner.description, "image": size}, sort_keys=True)
 

@@ -70,3 +70,25 @@ def digit_weights(model: str = "scaled-mnist/bcn") -> Path:
     path = _folder() / f"{model.replace('/', '-')}.safetensors"
     save_weights(path, network.state_dict(), describe(recipe, dataset, 0, 1))
     return path
+
+
+@cache
+def word_weights() -> Path:
+    """A weights file of a model that reads words, knows five of them, and nothing else."""
+    torch.manual_seed(0)
+    words = ("how", "many", "cubes", "are", "there")
+    arguments = {"words": len(words) + 2, "answers": 3}
+    description = {
+        "model": "clevr/multirn",
+        "arguments": arguments,
+        "data": "clevr-like-v1",
+        "localise": False,
+        "preprocessing": {"mean": [0.5], "std": [0.5]},
+        "answers": ["yes", "no", "2"],
+        "kinds": [],
+        "scale": "smoke",
+        "words": list(words),
+    }
+    path = _folder() / "clevr-multirn.safetensors"
+    save_weights(path, create_model("clevr/multirn", **arguments).state_dict(), description)
+    return path

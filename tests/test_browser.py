@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from small_weights import digit_weights, scene_run
+from small_weights import digit_weights, scene_run, word_weights
 
 pytest.importorskip("fastapi", reason="needs the extra web")
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
@@ -198,6 +198,23 @@ def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser):
         stop()
         page.click("#new-scene")
         page.wait_for_selector("#notice:has-text('The server does not answer')")
+
+
+def test_a_picture_of_ones_own_is_asked_in_words(browser, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (160, 120), "gray").save(tmp_path / "scene.png")
+    with serving(word_weights()) as (address, _), opened(browser, address) as page:
+        page.click("#tab-see")
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('Choose a picture first')")
+        page.set_input_files("#photo", tmp_path / "scene.png")
+        page.wait_for_selector("#photo-shown")
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('how many cubes are there: ')")
+        page.fill("#see-question", "wieviele Würfel?")
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('has no word that was trained on')")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

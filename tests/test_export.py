@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_weights import digit_weights, scene_run
+from small_weights import digit_weights, scene_run, word_weights
 
 import bcn
 from bcn.ask import Reasoner
@@ -110,6 +110,13 @@ def test_safetensors_are_loaded_again(tmp_path):
         assert torch.equal(again.model.state_dict()[name], tensor)
     first = path.read_bytes()
     assert export(again, "safetensors", tmp_path).path.read_bytes() == first
+
+
+def test_models_that_read_words_go_to_safetensors(tmp_path):
+    reasoner = bcn.load(word_weights())
+    with pytest.raises(BcnError, match="only safetensors can hold"):
+        export(reasoner, "torch-export", tmp_path)
+    assert bcn.load(export(reasoner, "safetensors", tmp_path).path).description == reasoner.description
 
 
 def test_a_difference_is_refused():

@@ -75,6 +75,13 @@ class Loaded:
             raise BcnError(f"no weights for {family}{given} are loaded: start with `bcn serve --weights NAME`")
         return found
 
+    def asking(self, name: str | None) -> Reasoner:
+        """The first reasoner that takes questions, or the one that is named."""
+        for reasoner in self.reasoners:
+            if reasoner.asks and name in (None, reasoner.name):
+                return reasoner
+        raise BcnError("no such weights that take questions are loaded: /api/weights lists those that are")
+
 
 def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
     """The page and its interface over these reasoners."""
@@ -109,7 +116,7 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
         image: ImageBody, question: Annotated[list[str], Query(max_length=100)], weights: WeightsQuery = None
     ) -> dict[str, Any]:
         """Answers to questions about an image."""
-        reasoner, picture = loaded.those("sort-of-clevr", weights)[0], _decode(image)
+        reasoner, picture = loaded.asking(weights), _decode(image)
         began = time.perf_counter()
         with loaded.lock:
             answers = [

@@ -1,7 +1,8 @@
-// Starts the page: tabs, the state of the connection, and the two panels that have weights.
+// Starts the page: tabs, the state of the connection, and the panels that have weights.
 
 import { startReason } from "./reason.js";
 import { startFind } from "./find.js";
+import { startSee } from "./see.js";
 
 const engine = await import(document.documentElement.dataset.engine);
 const notice = document.getElementById("notice");
@@ -62,11 +63,12 @@ function ready(panel, usable, otherwise) {
 const start = latest(async () => {
   const weights = await engine.weights();
   const of = (family) => weights.filter((each) => each.family === family);
-  const scenes = of("sort-of-clevr"), digits = of("scaled-mnist");
+  const scenes = of("sort-of-clevr"), digits = of("scaled-mnist"), rendered = of("clevr");
   const hint = (what, recipe) =>
     `No ${what} weights are loaded. Train some with <code>bcn train ${recipe}</code> and give the run's directory: <code>bcn serve --weights RUN</code>.`;
   ready(document.getElementById("reason"), scenes.length > 0, hint("Sort-of-CLEVR", "table3/multirn-h"));
   ready(document.getElementById("find"), digits.length > 0, hint("Scaled-MNIST", "table1/bcn"));
+  if (rendered.length) { ready(document.getElementById("see"), true); startSee(engine, rendered, latest); }
   if (scenes.length) startReason(engine, scenes, latest);
   if (digits.length) startFind(engine, latest);
 });

@@ -22,4 +22,6 @@ export const newScene = (seed) => call(`api/scene?seed=${seed}`);
 export const reason = (scene) => post("api/reason", scene);
 export const find = (image) =>
   call("api/find", { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
+export const ask = (image, question, weights) =>
+  call(`api/ask?${new URLSearchParams({ question, weights })}`, { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
 export const about = 'The interface under this page is described in <a href="openapi.json">openapi.json</a>.';
