@@ -41,7 +41,7 @@ class SkipConv(nn.Module):
         """[F, C] * k up to the input of the last convolution, or of the only one: rows (B, n, S)."""
         sources = rows(map_BCHW), rows(self.planes_like(map_BCHW))
         if not self.k.rest:
-            return torch.cat([sources[0], sources[1].expand(len(map_BCHW), -1, -1)], dim=2)
+            return torch.cat([sources[0], sources[1].expand(map_BCHW.shape[0], -1, -1)], dim=2)
         hidden = self.k.first.forward_rows(*sources).relu_()
         for layer in self.k.rest[:-1]:
             hidden = layer.forward_rows(hidden).relu_()
@@ -113,7 +113,7 @@ class BroadcastConv(SkipConv):
         (vector_BK, _), planes = self.pooled(map_BCHW), self.planes_like(map_BCHW)
         size = map_BCHW.shape[-2:]
         everywhere = vector_BK[:, :, None, None].expand(-1, -1, *size)  # E, the expansion
-        return torch.cat([everywhere, planes.expand(len(map_BCHW), -1, -1, -1)], dim=1)
+        return torch.cat([everywhere, planes.expand(map_BCHW.shape[0], -1, -1, -1)], dim=1)
 
     def activation_map(self, map_BCHW: Tensor) -> Tensor:
         """How many channels each position supplied to the broadcast vector (section 5.4): (B, H, W).
@@ -122,7 +122,7 @@ class BroadcastConv(SkipConv):
         """
         value_BK, position_BK = self.pooled(map_BCHW)
         size = map_BCHW.shape[-2:]
-        count = torch.zeros(len(map_BCHW), size.numel(), device=map_BCHW.device)
+        count = torch.zeros(map_BCHW.shape[0], size.numel(), device=map_BCHW.device)
         return count.scatter_add_(1, position_BK, (value_BK > 0).float()).view(-1, *size)
 
     def extra_repr(self) -> str:

@@ -87,7 +87,7 @@ class CoordinateChannels(nn.Module):
         planes = coordinate_planes(
             height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device
         )
-        return torch.cat([map_BCHW, planes.expand(len(map_BCHW), -1, -1, -1)], dim=1)
+        return torch.cat([map_BCHW, planes.expand(map_BCHW.shape[0], -1, -1, -1)], dim=1)
 
     def extra_repr(self) -> str:
         return f"planes={self.planes!r}, origin={self.origin!r}"
