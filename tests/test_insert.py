@@ -172,3 +172,19 @@ def test_resnet18_bcn_is_made_by_insertion() -> None:
     ours = create_model("stl10/resnet18-bcn")
     assert list(inserted.state_dict()) == list(ours.state_dict())
     assert ours.layer3.broadcast.reduce.out_channels == 256
+
+
+def test_a_sequential_with_its_own_forward_runs_the_bcn():
+    class Own(nn.Sequential):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return self[1](self[0](image))
+
+    network = nn.Sequential(Own(nn.Conv2d(3, 8, 3), nn.ReLU()), nn.Conv2d(8, 2, 3))
+    network = insert_broadcast(network, after="0", sizes=(4, 4))
+    network(torch.rand(2, 3, 12, 12)).sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_a_reduction_to_nothing_is_refused():
+    with pytest.raises(BcnError, match="at least 1"):
+        insert_broadcast(nn.Sequential(nn.Conv2d(3, 8, 3)), after="0", reduce_to=0)

@@ -156,6 +156,17 @@ def test_coordinate_planes_are_symmetric_and_span_the_longer_side(height, width,
     assert x.dtype == dtype
 
 
+def test_pretended_planes_are_not_cached():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        coordinate_planes(23, 29)
+    assert type(coordinate_planes(23, 29)) is Tensor
+    for size in range(1, 200):
+        coordinate_planes(size, 1)
+    assert torch.equal(coordinate_planes(1, 3, "x"), torch.tensor([[[-1.0, 0.0, 1.0]]]))
+
+
 def test_coordinate_planes_are_cached_and_not_in_the_state_dict():
     assert coordinate_planes(7, 5) is coordinate_planes(7, 5)
     with torch.inference_mode():
@@ -320,6 +331,25 @@ def test_questions_of_the_wrong_shape_are_refused():
 
 
 # ------------------------------------------------------------------------------------------ the hot loop's surroundings
+
+
+def test_no_questions_give_no_answers():
+    for layer in (MultiRelation(3, 5, (32, 32), broadcast=BroadcastConv(3, (8,))), PairRelation(3, 5, (32, 32, 32))):
+        total = layer(torch.rand(2, 3, 4, 4), torch.rand(2, 0, 5))
+        assert total.shape == (2, 0, 32)
+        total.sum().backward()
+
+
+def test_other_floats_are_related_too():
+    relation = MultiRelation(3, 5, (32, 32), broadcast=BroadcastConv(3, (8,))).bfloat16()
+    image, question = torch.rand(2, 3, 4, 4), torch.rand(2, 3, 5)
+    out = relation(image.bfloat16(), question.bfloat16())
+    assert torch.allclose(out.float(), relation.float()(image, question), rtol=0.1, atol=0.5)
+
+
+def test_g_without_layers_is_refused():
+    with pytest.raises(BcnError, match="at least one layer"):
+        PairRelation(3, 5, ())
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ from bcn.errors import BcnError
 
 ORIGINS = ("centre", "top-left")
 
+CACHED = 64
+"""sizes that are remembered"""
+
 _cache: dict[tuple[object, ...], Tensor] = {}
 
 
@@ -25,7 +28,8 @@ def coordinate_planes(
     """The planes x, y and r (distance from the origin) of a map, in the order in which `planes` names them: (P, H, W).
 
     One step to the right or down is the same length everywhere. With the origin at the centre the longer side spans
-    [-1, 1] and the shorter proportionally less; with the origin at the top left the longer side spans [0, 1].
+    [-1, 1] and the shorter proportionally less; with the origin at the top left the longer side spans [0, 1]. Who asks
+    again gets the same tensor: do not change it in place.
 
     >>> coordinate_planes(1, 3, "xr")
     tensor([[[-1.,  0.,  1.]],
@@ -38,10 +42,15 @@ def coordinate_planes(
     if torch.compiler.is_compiling():  # a traced tensor must not outlive its trace, and a traced size is no key
         return _make(height, width, planes, origin).to(device=device, dtype=dtype)
     key = (height, width, planes, origin, dtype, device)
-    if key not in _cache:
-        with torch.inference_mode(False):
-            _cache[key] = _make(height, width, planes, origin).to(device=device, dtype=dtype)
-    return _cache[key]
+    if key in _cache:
+        return _cache[key]
+    with torch.inference_mode(False):
+        made = _make(height, width, planes, origin).to(device=device, dtype=dtype)
+    if type(made) is Tensor:  # and not one of a mode that only pretends
+        if len(_cache) >= CACHED:
+            _cache.pop(next(iter(_cache)))
+        _cache[key] = made
+    return made
 
 
 def check_planes(planes: str, origin: str) -> None:

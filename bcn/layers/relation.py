@@ -21,13 +21,14 @@ from bcn.layers.pooled import literal_sum, pooled_sum
 
 def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor]:
     """What is asked twice about one image is computed once: the first of each, and which of those each one is."""
-    data, size = question_UD.contiguous().numpy().tobytes(), question_UD.shape[1] * question_UD.element_size()
+    size = question_UD.shape[1] * question_UD.element_size()
+    data = question_UD.contiguous().view(torch.uint8).numpy().tobytes() if size else b""
     seen: dict[tuple[int, bytes], int] = {}
     which = [
         seen.setdefault((owner, data[u * size : (u + 1) * size]), len(seen)) for u, owner in enumerate(owner_U.tolist())
     ]
     first = dict(zip(reversed(which), reversed(range(len(which))), strict=True))
-    return torch.tensor([first[index] for index in range(len(seen))]), torch.tensor(which)
+    return torch.tensor([first[index] for index in range(len(seen))]).long(), torch.tensor(which).long()
 
 
 class _Relation(nn.Module):
@@ -36,6 +37,8 @@ class _Relation(nn.Module):
     def __init__(self, sources: Sequence[int], questions: int, sizes: Sequence[int], planes: str, origin: str) -> None:
         super().__init__()
         check_planes(planes, origin)
+        if not sizes:
+            raise BcnError("sizes is empty: give the channels of at least one layer of g, such as (256, 256)")
         self.planes, self.origin, self.questions = planes, origin, questions
         self.out_channels = sizes[-1]
         self.g = Pointwise((*sources, questions), sizes)
@@ -66,7 +69,7 @@ class _Relation(nn.Module):
         else:
             first, which = _distinct(owner_U, question_UD)
             total_UG = self._relate(map_BCHW, F.linear(question_UD[first], of_question), owner_U[first])[which]
-        return total_UG.view(images, questions, -1)
+        return total_UG.view(images, questions, self.out_channels)
 
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
         """The sums for what questions add to g's first layer: (U, K) about the images owner[u], or else (B, Q, K)."""
@@ -77,6 +80,8 @@ class _Relation(nn.Module):
         biases = [layer.bias for layer in self.g.rest if layer.bias is not None]
         if owner_U is None:
             return literal_sum(base_BnK, shift, weights, biases)
+        if not weights:  # g is one layer, and nothing is left of it to hold back
+            return literal_sum(base_BnK[owner_U], shift[:, None], weights, biases)[:, 0]
         return pooled_sum(base_BnK, shift, owner_U, weights, biases)
 
     def _planes(self, map_BCHW: Tensor) -> Tensor:
@@ -143,7 +148,9 @@ class PairRelation(_Relation):
         by_j_BnK = first.forward_rows(None, None, objects, planes, None)
         if owner_U is None:
             shifts = (shift[:, :, None] + by_i_BnK[:, None]).flatten(1, 2)
-            return self._sum(by_j_BnK, shifts, None).view(*shift.shape[:2], objects.shape[1], -1).sum(dim=2)
+            return (
+                self._sum(by_j_BnK, shifts, None).view(*shift.shape[:2], objects.shape[1], self.out_channels).sum(dim=2)
+            )
         shifts = (shift[:, None] + by_i_BnK[owner_U]).flatten(0, 1)
         pairs = self._sum(by_j_BnK, shifts, owner_U.repeat_interleave(objects.shape[1]))
-        return pairs.view(len(shift), objects.shape[1], -1).sum(dim=1)
+        return pairs.view(len(shift), objects.shape[1], self.out_channels).sum(dim=1)

@@ -36,6 +36,8 @@ def insert_broadcast(
     >>> insert_broadcast(cnn, after="1", sizes=(64, 64))(torch.zeros(2, 3, 20, 30)).shape
     torch.Size([2, 10, 16, 26])
     """
+    if reduce_to is not None and reduce_to < 1:
+        raise BcnError(f"reduce_to={reduce_to}: give the channels that the next layer takes, at least 1")
     modules = {name: module for name, module in model.named_modules() if name}
     if after not in modules:
         raise did_you_mean("submodule", after, modules)
@@ -47,7 +49,7 @@ def insert_broadcast(
     broadcast = BroadcastConv(channels, sizes, planes=planes, origin=origin)
     inserted = Broadcasting(channels, broadcast, reduce_to=reduce_to).to(found)
     place.add_module("broadcast", inserted.train(model.training))
-    if not isinstance(place, nn.Sequential):  # which runs what is added to it by itself
+    if type(place).forward is not nn.Sequential.forward:  # which runs what is added to it by itself
         place.register_forward_hook(_broadcast)
     return model
 

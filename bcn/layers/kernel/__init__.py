@@ -81,7 +81,7 @@ def backward(
         _call(share, base, shift, weights, biases, None, positive, grads, grad_weights, grad_biases)
         return sums
 
-    shares = _share_out(run, _shares(owner, split=False))
+    shares = _share_out(run, _shares(owner, split=False)) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
     return [grad_base, grad_shift, *(torch.stack(sums).sum(dim=0) for sums in zip(*shares, strict=True))]
 
 
