@@ -73,6 +73,14 @@ def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
     assert tally.loss == pytest.approx(sum(cross_entropy) + sum(squares), rel=1e-5)
 
 
+def test_no_localisation_where_no_centres_are_compared() -> None:
+    dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
+    dataset.centre = None
+    tally = evaluate(Guess(), dataset, batch=10, localise=True)
+    assert tally.squared is None
+    assert "localisation" not in metrics(tally, dataset)
+
+
 @pytest.mark.parametrize("batch", [1, 13, 200])
 def test_the_batch_does_not_matter(batch: int) -> None:
     dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))

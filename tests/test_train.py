@@ -303,6 +303,7 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "blobs/plain", "--set", "model=stl10/baseline"), "stl10/baseline cannot read blobs"),
         (("train", "blobs/plain", "--set", "data.name=blob"), "unknown data set 'blob': did you mean 'blobs'"),
         (("train", "blobs/plain", "--runs", "a-file"), "choose another directory with --runs"),
+        (("train", "table3/multirn", "--scale", "smoke", "--set", "localise=true"), "has no centres to localise"),
         (("train", "table1/bcn", "--data", "nowhere", "--scale", "smoke"), "nowhere"),
         (("eval", "nowhere"), "nowhere does not exist"),
         (("eval", "."), "not the directory of a run"),

@@ -108,7 +108,7 @@ def evaluate(
     if isinstance(dataset, QuestionDataset) and "words" in description:
         dataset = in_words_of(dataset, description["words"], description["answers"])
     check_fit(model, dataset, description["model"])
-    tally = count(model, dataset, batch=16, localise=description["localise"] and dataset[[0]].centre is not None)
+    tally = count(model, dataset, batch=16, localise=description["localise"])
     figures = metrics(tally, dataset)
     if confusion is not None:
         draw_confusion(tally, dataset.answers, confusion)

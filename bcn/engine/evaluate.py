@@ -41,7 +41,7 @@ class Tally:
     loss: float
     """the sum of the losses"""
     squared: tuple[float, float] | None
-    """sums of the squared errors of the centre's x and y"""
+    """sums of the squared errors of the centre's x and y; None where no centres were compared"""
 
     @property
     def correct(self) -> int:
@@ -90,7 +90,7 @@ def evaluate(
     """Ask everything that the data set asks. Ranks share it out without padding, and the totals are proven."""
     ranks = ranks or Ranks()
     kinds, answers = max(1, len(dataset.kinds)), len(dataset.answers)
-    counts = torch.zeros(kinds * answers**2 + 2, dtype=torch.int64, device=ranks.device)  # cells, answers, images
+    counts = torch.zeros(kinds * answers**2 + 3, dtype=torch.int64, device=ranks.device)  # and answers, images, centres
     sums = torch.zeros(3, dtype=torch.float64, device=ranks.device)  # loss, x, y
     was_training = model.training
     model.eval()
@@ -102,18 +102,19 @@ def evaluate(
         kind = torch.zeros_like(part.answer) if part.kind is None else part.kind
         cell = (kind * answers + part.answer) * answers + logits.argmax(-1)
         asked = part.answer >= 0  # not the padding of images with fewer questions than others
-        counts[:-2] += torch.bincount(cell[asked], minlength=kinds * answers**2)
-        counts[-2] += asked.sum()
-        counts[-1] += len(part.image)
+        counts[:-3] += torch.bincount(cell[asked], minlength=kinds * answers**2)
+        counts[-3] += asked.sum()
+        counts[-2] += len(part.image)
         sums[0] += loss_sum(logits, centre_B2, part, localise=localise)
         if localise and centre_B2 is not None and part.centre is not None:
             sums[1:] += (centre_B2.double() - part.centre.double()).square().sum(0)
+            counts[-1] += len(centre_B2)
     model.train(was_training)
     counts, sums = ranks.sum(counts).cpu(), ranks.sum(sums).cpu()
-    assert int(counts[-1]) == len(dataset), f"{counts[-1]} of {len(dataset)} images were evaluated"
-    assert counts[:-2].sum() == counts[-2], "not every answer was counted"
+    assert int(counts[-2]) == len(dataset), f"{counts[-2]} of {len(dataset)} images were evaluated"
+    assert counts[:-3].sum() == counts[-3], "not every answer was counted"
     loss, x, y = sums.tolist()
-    return Tally(counts[:-2].view(kinds, answers, answers), loss, (x, y) if localise else None)
+    return Tally(counts[:-3].view(kinds, answers, answers), loss, (x, y) if counts[-1] else None)
 
 
 def wilson(correct: int, total: int) -> tuple[float, float]:

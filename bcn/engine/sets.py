@@ -41,6 +41,11 @@ class Sets(NamedTuple):
         counted = {"words": len(self.train.vocabulary), "answers": len(self.train.answers)}
         return replace(recipe, arguments=tuple((counted | dict(recipe.arguments)).items()))
 
+    def check(self, recipe: Recipe) -> None:
+        """Refuse what the recipe asks of the data and the data does not have."""
+        if recipe.localise and self.test[[0]].centre is None:
+            raise BcnError(f"{self.train.name} has no centres to localise; train with localise=false")
+
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
         return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}

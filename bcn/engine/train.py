@@ -250,6 +250,7 @@ def train(
         if began != now and ranks.first:
             say(f"began with (threads, ranks) {began} and goes on with {now}: the same only up to rounding")
         sets = Sets.open(recipe, data)
+        sets.check(recipe)
         trainer = Trainer(recipe, seed, sets, ranks=ranks, run=run, stop=stop, save_minutes=save_minutes)
         check_fit(trainer.state.model, sets.train, recipe.model)
         checksums = run.hold_data(sets.checksums()) if run is not None else {}
