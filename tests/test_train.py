@@ -304,6 +304,7 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "blobs/plain", "--set", "data.name=blob"), "unknown data set 'blob': did you mean 'blobs'"),
         (("train", "blobs/plain", "--runs", "a-file"), "choose another directory with --runs"),
         (("train", "table3/multirn", "--scale", "smoke", "--set", "localise=true"), "has no centres to localise"),
+        (("train", "blobs/plain", "--set", "non_relational_first=1"), "blobs does not ask non-relational questions"),
         (("train", "table1/bcn", "--data", "nowhere", "--scale", "smoke"), "nowhere"),
         (("eval", "nowhere"), "nowhere does not exist"),
         (("eval", "."), "not the directory of a run"),

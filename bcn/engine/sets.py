@@ -12,6 +12,7 @@ from bcn.data.clevr.format import QuestionDataset
 from bcn.data.clevr.vocabulary import SPECIAL
 from bcn.data.glove import NUMBERS, load_glove
 from bcn.data.registry import open_dataset
+from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.log import say
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
@@ -45,6 +46,11 @@ class Sets(NamedTuple):
         """Refuse what the recipe asks of the data and the data does not have."""
         if recipe.localise and self.test[[0]].centre is None:
             raise BcnError(f"{self.train.name} has no centres to localise; train with localise=false")
+        if recipe.non_relational_first and self.train.kinds != KINDS:
+            raise BcnError(
+                f"{self.train.name} does not ask non-relational questions apart from others; "
+                "train with non_relational_first=0"
+            )
 
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
