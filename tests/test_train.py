@@ -13,7 +13,7 @@ from torch import nn
 import bcn.engine.log
 from bcn.cli import main
 from bcn.data.registry import open_dataset
-from bcn.engine.checkpoint import load_checkpoint, load_weights
+from bcn.engine.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from bcn.engine.distributed import Ranks
 from bcn.engine.evaluate import evaluate
 from bcn.engine.optimise import rate, update_average
@@ -336,6 +336,53 @@ def test_a_run_directory_of_another_recipe_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="holds a run of another recipe or seed"):
         train(recipe, seed=0, runs=tmp_path)
     assert find_run(tmp_path / run_id(recipe, 0)).recipe.epochs == 1
+
+
+@pytest.mark.parametrize("damage", ["field", "no field", "weights", "optimiser"])
+def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path, damage: str) -> None:
+    recipe = replace(plain("smoke"), epochs=1)
+    run = tmp_path / train(recipe, seed=0, runs=tmp_path)["run"]
+    (run / "record.json").unlink()
+    found = load_checkpoint(run / "checkpoint")
+    assert found is not None
+    tensors, state = found
+    if damage == "field":
+        state["position"]["age"] = 3
+    elif damage == "no field":
+        del state["recent"]
+    elif damage == "weights":
+        tensors["kind.weight"] = torch.ones(1, 2)
+    else:
+        state["optimiser"]["param_groups"] = []
+    save_checkpoint(run / "checkpoint", state["position"]["step"], tensors, state)
+    with pytest.raises(BcnError, match=rf"{run.name}/checkpoint: .*use the version that wrote it, or remove"):
+        train(recipe, seed=0, runs=tmp_path)
+    assert load_checkpoint(run / "checkpoint") is not None
+
+
+def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
+    recipe = replace(plain("smoke"), epochs=1)
+    record = train(recipe, seed=0, runs=tmp_path)
+    run = tmp_path / record["run"]
+    for content, message in {
+        "{}": "lacks run, metrics, seconds",
+        "[]": "lacks run",
+        json.dumps({key: value for key, value in record.items() if key != "metrics"}): "lacks metrics;",
+        "{": "cannot be read",
+    }.items():
+        (run / "record.json").write_text(content)
+        with pytest.raises(BcnError, match=rf"record\.json {message}.*remove it to have it written again"):
+            train(recipe, seed=0, runs=tmp_path)
+    (run / "record.json").unlink()
+    with open(run / "metrics.jsonl", "ab") as file:
+        file.write(b'\xff\xfe\n{"step": 1}\n')
+    again = train(recipe, seed=0, runs=tmp_path)
+    assert (again["metrics"], again["curve"]) == (record["metrics"], record["curve"])
+    manifest = json.loads((run / "manifest.json").read_text())
+    del manifest["recipe"]
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BcnError, match=r"manifest\.json lacks recipe; move the run's directory away"):
+        train(recipe, seed=0, runs=tmp_path)
 
 
 def test_plain_lines_off_a_terminal(

@@ -19,6 +19,9 @@ from bcn.errors import BcnError
 
 CURVE_POINTS = 40
 """of a record's curve: enough to see it, few enough to commit"""
+MANIFEST = ("recipe", "seed", "overridden", "overrides", "threads", "ranks")
+RECORD = ("run", "metrics", "seconds")
+"""what a manifest and a record cannot do without"""
 
 
 def run_id(recipe: Recipe, seed: int) -> str:
@@ -42,7 +45,7 @@ class Run:
     def record(self) -> dict[str, Any] | None:
         """What a finished run found; None for one that is not finished."""
         path = self.path / "record.json"
-        return _read(path) if path.exists() else None
+        return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
 
     def hold_data(self, checksums: dict[str, str]) -> dict[str, str]:
         """Note the data that the run began with, and refuse to go on with other data."""
@@ -75,7 +78,7 @@ class Run:
 
     def _lines(self) -> list[str]:
         path = self.path / "metrics.jsonl"
-        return path.read_text().splitlines() if path.exists() else []
+        return path.read_text(errors="replace").splitlines() if path.exists() else []
 
     def curve(self) -> list[dict[str, Any]]:
         """The epochs of a run, thinned evenly to a few; the last is always among them."""
@@ -125,7 +128,7 @@ def find_run(path: Path) -> Run:
     """A run that exists."""
     if not (path / "manifest.json").is_file():
         raise BcnError(f"{path} is not the directory of a run: it has no manifest.json")
-    return Run(path, _read(path / "manifest.json"))
+    return Run(path, _read(path / "manifest.json", MANIFEST, "move the run's directory away to start again"))
 
 
 def _lock(file: TextIO, path: Path) -> None:
@@ -135,13 +138,15 @@ def _lock(file: TextIO, path: Path) -> None:
         raise BcnError(f"another process is training {path}; wait for it, or stop it") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, needed: Sequence[str], remedy: str) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text())
-        assert isinstance(value, dict)
-        return value
-    except (OSError, ValueError, AssertionError) as error:
-        raise BcnError(f"{path} cannot be read ({error}); move the run's directory away to start again") from error
+    except (OSError, ValueError) as error:
+        raise BcnError(f"{path} cannot be read ({error}); {remedy}") from error
+    missing = [name for name in needed if not isinstance(value, dict) or name not in value]
+    if missing:
+        raise BcnError(f"{path} lacks {', '.join(missing)}; {remedy}")
+    return dict(value)
 
 
 def _event(line: str) -> dict[str, Any] | None:
@@ -149,4 +154,4 @@ def _event(line: str) -> dict[str, Any] | None:
         event = json.loads(line)
     except ValueError:
         return None
-    return event if isinstance(event, dict) and "step" in event else None
+    return event if isinstance(event, dict) and {"event", "step"} <= event.keys() else None

@@ -187,7 +187,15 @@ class Trainer:
         """Take up the newest whole checkpoint, the first rank's on every rank."""
         found = self.ranks.same(load_checkpoint(self.run.checkpoints) if self.run is not None else None)
         if found is not None:
-            self.state.load(*found)
+            try:
+                self.state.load(*found)
+            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                place = self.recipe.name if self.run is None else self.run.checkpoints
+                reason = str(error).strip().split("\n")[0].rstrip(":")
+                raise BcnError(
+                    f"{place}: the checkpoint does not fit this version of bcn ({reason}); "
+                    "use the version that wrote it, or remove the directory checkpoint to train from the start"
+                ) from error
         if self.run is not None:
             self.run.rewind(self.state.position.step)
         self.state.position.sessions += 1
