@@ -10,7 +10,7 @@ from bcn.cli import app
 
 @app.command()
 def demo(out: Annotated[Path, typer.Option(help="Where pictures are written.")] = Path("demo")) -> None:
-    """Do the main job once: make scenes, train briefly, answer questions about new scenes, draw them."""
+    """Do the main job once: make new scenes, answer all questions about them, draw some."""
     from bcn.demo import demo as run
 
     run(out)
