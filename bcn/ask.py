@@ -137,9 +137,9 @@ class Reasoner:
         return Answer(*ranked[0], tuple(ranked[1:]), **more)
 
 
-def shipped(directory: Path = WEIGHTS) -> dict[str, dict[str, Any]]:
+def shipped(directory: Path | None = None) -> dict[str, dict[str, Any]]:
     """The weights that come with the package: by name, the file, its checksum and its evidence."""
-    index = directory / "index.json"
+    index = (directory or WEIGHTS) / "index.json"
     return dict(read_json(index, "install bcn again")) if index.exists() else {}
 
 
@@ -163,7 +163,7 @@ def load(name: str | Path) -> Reasoner:
     reasoner = bcn.load("sort-of-clevr/multirn-h")
     reasoner.ask("scene.png", ["What is the shape of the red object?"])[0].answer
     """
-    index = shipped(WEIGHTS)
+    index = shipped()
     if str(name) in index:
         entry = index[str(name)]
         path = WEIGHTS / entry["file"]

@@ -54,7 +54,7 @@ def test_shipped_weights_are_small():
     assert sum(path.stat().st_size for path in WEIGHTS.glob("*")) <= 10_000_000
 
 
-@pytest.mark.parametrize("name", shipped() or [pytest.param("none", marks=pytest.mark.skip(reason="none shipped yet"))])
+@pytest.mark.parametrize("name", shipped())
 def test_the_evidence_of_shipped_weights_holds(name):
     entry = shipped()[name]
     reasoner = load(name)  # checks the checksum
@@ -65,7 +65,7 @@ def test_the_evidence_of_shipped_weights_holds(name):
     assert (WEIGHTS / f"{name.replace('/', '-')}.md").read_text() == card(name, entry)
 
 
-@pytest.mark.parametrize("name", shipped() or [pytest.param("none", marks=pytest.mark.skip(reason="none shipped yet"))])
+@pytest.mark.parametrize("name", shipped())
 def test_shipped_weights_are_as_good_on_fresh_images(name):
     """Images that no run has seen: the accuracy lies within five standard errors of the index's."""
     entry, reasoner = shipped()[name], load(name)
