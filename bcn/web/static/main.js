@@ -71,6 +71,7 @@ const start = latest(async () => {
   if (rendered.length) { ready(document.getElementById("see"), true); startSee(engine, rendered, latest); }
   if (scenes.length) startReason(engine, scenes, latest);
   if (digits.length) startFind(engine, latest);
+  document.querySelector("main").setAttribute("aria-busy", "false");
 });
 
 tabs();

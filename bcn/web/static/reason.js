@@ -29,15 +29,16 @@ export function startReason(engine, weights, latest) {
     svg("path", { fill: RGB[colour], class: "body" }, group);
     svg("rect", { class: "ring", x: -6.3, y: -6.3, width: 13.6, height: 13.6, rx: 1 }, group);
     group.addEventListener("pointerdown", (event) => {
-      const at = pixel(event), object = the(colour);
-      dragged = { colour, id: event.pointerId, x: object.x - at.x, y: object.y - at.y };
+      // the chosen object is taken even from under another, so that what was dropped there can be moved on
+      const at = pixel(event), taken = chosen && covers(the(chosen), at) ? chosen : colour, object = the(taken);
+      dragged = { colour: taken, id: event.pointerId, x: object.x - at.x, y: object.y - at.y };
       picture.setPointerCapture(event.pointerId);
-      choose(colour);
-      group.focus({ preventScroll: true });
+      choose(taken);
+      nodes[taken].focus({ preventScroll: true });
       event.preventDefault();
     });
     group.addEventListener("focus", () => choose(colour));
-    group.addEventListener("dblclick", () => flip(colour));
+    group.addEventListener("dblclick", () => flip(chosen));
     group.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
       if (step) { const far = event.shiftKey ? 5 : 1; const o = the(colour); move(colour, o.x + far * step[0], o.y + far * step[1]); }
@@ -55,6 +56,7 @@ export function startReason(engine, weights, latest) {
   }));
   const pixel = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
   const the = (colour) => objects.find((each) => each.colour === colour);
+  const covers = (object, at) => Math.max(Math.abs(at.x - 0.5 - object.x), Math.abs(at.y - 0.5 - object.y)) <= RADIUS + 0.5;
 
   function drawScene() {
     for (const { colour, shape, x, y } of objects) {
