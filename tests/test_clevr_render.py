@@ -1,8 +1,10 @@
 """Pictures of scenes: beside original images, and made in shards."""
 
 import json
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from PIL import Image
 
 from bcn.data.clevr import camera, make
+from bcn.data.clevr.check import check_directory
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.scene import COLORS, make_scene
 from bcn.data.files import data_root
@@ -98,6 +101,61 @@ def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(json.loads((tmp_path / "scenes" / "CLEVR_val_scenes.json").read_text())["scenes"]) == 6
     with pytest.raises(BcnError, match="was made with"):
         make.make_clevr_like(tmp_path, make.Order("val", seed=1, size=16), 5)
+
+
+@needs_numba
+def test_parts_that_were_made_apart_are_joined_by_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "PART", 2)
+    order, places = make.Order("train", size=16), [tmp_path / name for name in ("a", "b", "whole")]
+    for number, place in enumerate(places[:2], 1):
+        assert not make.make_clevr_like(place, order, 7, shard=(number, 2), done=lambda count: None)
+    assert make.make_clevr_like(places[2], order, 7, done=lambda count: None)
+
+    lacking = check_directory(places[0])
+    assert len(lacking) == 1
+    assert "train lacks 3 of 7 images (2 to 3, 6 to 6)" in lacking[0]
+    shutil.copytree(places[1], places[0], dirs_exist_ok=True)
+    assert not any("lacks" in problem for problem in check_directory(places[0]))
+    assert _contents(places[0]) == _contents(places[2])
+
+    joined = places[0] / "questions" / "CLEVR_train_questions.json"
+    written = joined.stat().st_mtime_ns
+    check_directory(places[0])
+    assert make.make_clevr_like(places[0], order, 7, done=lambda count: None)
+    assert joined.stat().st_mtime_ns == written  # what is whole is not written again
+
+    (places[0] / "parts" / "train-000000.jsonl").write_text('{"info": {"split": "train"}}\n')
+    with pytest.raises(BcnError, match=r"train-000000.jsonl is damaged: remove it"):
+        check_directory(places[0])
+
+
+@needs_numba
+def test_a_process_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the midst of its pictures, it goes on, and ends with the bytes that two processes make in one go."""
+    code = "from bcn.data.clevr import make; make.PART = 2; from bcn.cli import main; main()"
+    options = ["clevr", "make", str(tmp_path / "killed"), "--split", "val", "--images", "6", "--size", "24"]
+    process = subprocess.Popen([sys.executable, "-c", code, *options], stderr=subprocess.DEVNULL)
+    third = tmp_path / "killed" / "images" / "val" / "CLEVR_val_000002.png"
+    while process.poll() is None and not third.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert third.exists()
+
+    monkeypatch.setattr(make, "PART", 2)
+    order = make.Order("val", size=24)
+    assert make.make_clevr_like(tmp_path / "killed", order, 6, done=lambda count: None)
+    assert make.make_clevr_like(tmp_path / "whole", order, 6, jobs=2, done=lambda count: None)
+    assert _contents(tmp_path / "killed") == _contents(tmp_path / "whole")
+
+
+def _contents(place: Path) -> dict[str, bytes]:
+    """Every file; what a killed process left half written has a hidden name."""
+    return {
+        path.relative_to(place).as_posix(): path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
 
 
 def test_a_shard_that_is_not_one_is_refused(tmp_path: Path) -> None:

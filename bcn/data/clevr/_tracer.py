@@ -3,7 +3,8 @@
 
 Every object is convex, so a ray that leaves one cannot meet it again: `skip` names it, and nothing needs an offset.
 Objects are rows of an array: shape, centre (3), radius, cosine and sine of the rotation, metal (0 or 1), colour (3),
-square of the radius of the sphere around it. Lights are rows: centre (3), direction of its face (3), strength (3).
+square of the radius of the sphere around it. Lights are rows: centre (3), direction of its face (3), strength (3), half
+of each side (3 and 3).
 The constants of the look were fitted to original images: the ground, highlights and reflections on metal spheres.
 """
 
@@ -165,6 +166,15 @@ def pair(key, dimension, sample):  # type: ignore[no-untyped-def]
 
 
 @fast
+def draw(key, bounce, dimension, sample):  # type: ignore[no-untyped-def]
+    """Two numbers in [0, 1): of the sequence at the first surface; later, where little light is left, as they fall."""
+    if bounce == 0:
+        return pair(key, dimension, sample)
+    a = mix(uint32(key) + uint32(dimension) * uint32(0x9E3779B9) + uint32(sample) * uint32(0x85EBCA6B))
+    return a * 2.0**-32, mix(a) * 2.0**-32
+
+
+@fast
 def frame(x, y, z):  # type: ignore[no-untyped-def]
     """Two unit vectors across a unit vector (Duff et al. 2017)."""
     sign = 1.0 if z >= 0.0 else -1.0
@@ -219,18 +229,17 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
         # Straight from the lights: from each at the first surface, later from one for all. No caustics: they are noise.
         first, last, weight = 0, len(lights), 1.0
         if bounce > 0:
-            first = min(int(pair(key, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
+            first = min(int(draw(key, bounce, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
             last, weight = first + 1, float(len(lights))
         if metal and not sharp:
             last = first
         for number in range(first, last):
-            u, v = pair(key, 4 * bounce + number, sample)
-            u, v = (2 * u - 1) * EXTENT, (2 * v - 1) * EXTENT
+            u, v = draw(key, bounce, 4 * bounce + number, sample)
+            u, v = 2 * u - 1, 2 * v - 1
             ax, ay, az = lights[number, 3], lights[number, 4], lights[number, 5]
-            sx, sy, sz, tx, ty, tz = frame(ax, ay, az)
-            lx = lights[number, 0] + u * sx + v * tx - x
-            ly = lights[number, 1] + u * sy + v * ty - y
-            lz = lights[number, 2] + u * sz + v * tz - z
+            lx = lights[number, 0] + u * lights[number, 9] + v * lights[number, 12] - x
+            ly = lights[number, 1] + u * lights[number, 10] + v * lights[number, 13] - y
+            lz = lights[number, 2] + u * lights[number, 11] + v * lights[number, 14] - z
             square = lx * lx + ly * ly + lz * lz
             length = math.sqrt(square)
             lx, ly, lz = lx / length, ly / length, lz / length
@@ -249,7 +258,7 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             blue += through_b * (b * flat + shine) * power * lights[number, 8]
 
         # The next direction: about the mirror's for metal, anywhere above the surface otherwise.
-        u, v = pair(key, 12 + bounce, sample)
+        u, v = draw(key, bounce, 12 + bounce, sample)
         sx, sy, sz, tx, ty, tz = frame(nx, ny, nz)
         height = math.sqrt((1 - u) / (1 + (GLOSS * GLOSS - 1) * u)) if metal else math.sqrt(1 - u)
         across, angle = math.sqrt(1 - height * height), 2 * math.pi * v

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bcn.data.clevr.layout import Asked, list_splits, question_file, read_questions
+from bcn.data.clevr.make import join_parts
 from bcn.data.clevr.vocabulary import tokens
 from bcn.errors import BcnError
 
@@ -16,12 +17,18 @@ SHOWN = 5
 
 
 def check_directory(directory: str | Path) -> list[str]:
-    """Every problem in a sentence: files missing or unreadable, images in two splits, words and answers not learned."""
+    """Every problem in a sentence: files missing or unreadable, images in two splits, words and answers not learned.
+
+    Parts of clevr-like-v1 that were made apart are joined first.
+    """
     root = Path(directory).expanduser()
+    unjoined = join_parts(root)
+    if unjoined and not (root / "questions").is_dir():
+        return unjoined
     files: dict[str, set[Path]] = {}
     words: dict[str, set[str]] = {}
     answers: dict[str, Counter[str]] = {}
-    problems = []
+    problems = unjoined
     for split in list_splits(root):
         files[split], words[split], answers[split] = set(), set(), Counter()
         try:

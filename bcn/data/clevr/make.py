@@ -1,8 +1,9 @@
 """Make clevr-like-v1 in CLEVR's layout, in parts of 100 images: the unit of processes, of shards and of going on later.
 
-A part is pictures, and when they are there a file in `parts/` with one line for each image: {"scene", "questions"}.
-When all parts of a split are there, they are joined to `scenes/CLEVR_<split>_scenes.json` and
-`questions/CLEVR_<split>_questions.json`. More images can be ordered later: the parts serve again.
+A part is pictures, and when they are there a file in `parts/`: a line with what was ordered, and one for each image,
+{"scene", "questions"}. When all parts of a split are there, they are joined to `scenes/CLEVR_<split>_scenes.json` and
+`questions/CLEVR_<split>_questions.json`, by whoever makes the last of them, or by `bcn data check` where they were made
+apart and copied together. More images can be ordered later: the parts serve again.
 """
 
 import json
@@ -50,9 +51,9 @@ def make_clevr_like(
         raise BcnError(f"shard {number}/{shards} was given: accepted are 1/{shards} to {shards}/{shards}")
     require_tracer()
     for path in sorted((directory / "parts").glob(f"{order.split}-*.jsonl")):
-        if (there := _info(path)) != asdict(order):
+        if (there := _head(path)["info"]) != asdict(order):
             raise BcnError(f"{path} was made with {there}, not with {asdict(order)}: give these, or another directory")
-    tasks = [(directory, order, indices) for indices in _parts(images)[number - 1 :: shards]]
+    tasks = [(directory, order, images, indices) for indices in _parts(images)[number - 1 :: shards]]
     if jobs == 1:
         for count in map(_make_part, tasks):
             done(count)
@@ -73,12 +74,35 @@ def join(directory: Path, order: Order, images: int) -> bool:
         info = json.dumps(asdict(order) | {"images": images})
         for key in ("scenes", "questions"):
             path = directory / key / f"CLEVR_{order.split}_{key}.json"
+            head = f'{{"info": {info}, "{key}": [\n'
+            if path.exists() and _first_line(path) == head:
+                continue  # a file that was written again would be decoded again
             with atomic_write(path) as temporary, open(temporary, "w") as file:
-                file.write(f'{{"info": {info}, "{key}": [\n')
+                file.write(head)
                 for position, text in enumerate(_entries(directory, order, parts, key)):
                     file.write(",\n" * (position > 0) + text)
                 file.write("\n]}\n")
     return True
+
+
+def join_parts(directory: Path) -> list[str]:
+    """Join the parts of every split as far as they were copied together; what is missing, in sentences."""
+    problems = []
+    for split in sorted({path.name.rpartition("-")[0] for path in (directory / "parts").glob("*-*.jsonl")}):
+        heads = [_head(path) for path in sorted((directory / "parts").glob(f"{split}-*.jsonl"))]
+        if any(head["info"] != heads[0]["info"] for head in heads):
+            problems.append(f"the parts of {split} were made with different orders: make them again with one")
+            continue
+        order, images = Order(**heads[0]["info"]), max(head["images"] for head in heads)
+        if not join(directory, order, images):
+            missing = [part for part in _parts(images) if not _is_whole(directory, order, part)]
+            some = ", ".join(f"{part.start} to {part.stop - 1}" for part in missing[:5]) + ", ..." * (len(missing) > 5)
+            problems.append(
+                f"{split} lacks {sum(map(len, missing)):,} of {images:,} images ({some}): make the other shards, "
+                f"or all that is missing with bcn clevr make {directory} --split {split} --images {images} "
+                f"--seed {order.seed} --size {order.size}"
+            )
+    return problems
 
 
 def _parts(images: int) -> list[range]:
@@ -93,9 +117,19 @@ def _picture(directory: Path, order: Order, index: int) -> Path:
     return directory / "images" / order.split / f"CLEVR_{order.split}_{index:06d}.png"
 
 
-def _info(path: Path) -> Any:
+def _first_line(path: Path) -> str:
     with open(path) as file:
-        return json.loads(file.readline())["info"]
+        return file.readline()
+
+
+def _head(path: Path) -> Any:
+    """What was ordered: {"info", "images"}."""
+    try:
+        head = json.loads(_first_line(path))
+        Order(**head["info"])
+        return {"info": head["info"], "images": int(head["images"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
 
 
 def _is_written(directory: Path, order: Order, indices: range) -> bool:
@@ -116,14 +150,14 @@ def _entries(directory: Path, order: Order, parts: list[range], key: str) -> Ite
             yield from map(json.dumps, entry["questions"] if key == "questions" else [entry["scene"]])
 
 
-def _make_part(task: tuple[Path, Order, range]) -> int:
+def _make_part(task: tuple[Path, Order, int, range]) -> int:
     """Make a part, leaving what is there already; how many images it has."""
     from PIL import Image
 
-    directory, order, indices = task
+    directory, order, images, indices = task
     if _is_whole(directory, order, indices):
         return len(indices)
-    lines = [json.dumps({"info": asdict(order)})]
+    lines = [json.dumps({"info": asdict(order), "images": images})]
     for index in indices:
         scene = make_scene(index, split=order.split, seed=order.seed)
         path = _picture(directory, order, index)

@@ -183,8 +183,10 @@ def _fill(draws: Draws, scene: Scene, mask: tuple[str, ...], *, real: bool) -> t
 def _objects(noun: Noun, scene: Scene) -> list[int]:
     """The objects that a noun means; none where one of its links is ill-posed."""
     objects = scene["objects"]
-    found = [i for i, thing in enumerate(objects) if all(thing[name] == value for name, value in noun.filters)]
-    for link in noun.links:
+    found = list(range(len(objects)))
+    for name, value in noun.filters:
+        found = [i for i in found if objects[i][name] == value]
+    for link in noun.links if found else ():
         ends = _objects(link.noun, scene)
         if len(ends) != 1:
             return []

@@ -12,7 +12,7 @@ from bcn.errors import BcnError
 
 STRENGTHS = ((4.184, 3.867, 3.320), (1.164, 1.262, 1.590), (2.240, 2.229, 2.203))
 """red, green and blue that key, fill and back light give the ground: a warm light, a cool one, a white one"""
-SAMPLES, FEW, ERROR = 64, 8, 0.012
+SAMPLES, FEW, ERROR = 32, 8, 0.016
 """most and fewest samples of a pixel, and the standard error, of the square root of its light, at which it is done"""
 
 
@@ -37,7 +37,7 @@ def render_scene(scene: dict[str, Any], *, width: int = 128, height: int = 128) 
     tracer.render(
         light,
         np.array([_object(thing, tracer.BOUND) for thing in scene["objects"]]),
-        np.array(_lights(scene.get("lights") or LIGHTS, tracer.EARTH)),
+        np.array(_lights(scene.get("lights") or LIGHTS, tracer)),
         eye,
         right,
         up,
@@ -62,10 +62,12 @@ def _object(thing: dict[str, Any], bound: Sequence[float]) -> list[float]:
     return [shape, x, y, radius, radius, math.cos(angle), math.sin(angle), metal, *color, (radius * bound[shape]) ** 2]
 
 
-def _lights(positions: Sequence[Sequence[float]], ground: float) -> list[list[float]]:
+def _lights(positions: Sequence[Sequence[float]], tracer: Any) -> list[list[float]]:
     """Each light faces the origin."""
     rows = []
     for position, strength in zip(positions, STRENGTHS, strict=True):
         length = math.sqrt(sum(c * c for c in position))
-        rows.append([*position, *(-c / length for c in position), *(channel / ground for channel in strength)])
+        face = [-c / length for c in position]
+        sides = [tracer.EXTENT * c for c in tracer.frame(*face)]
+        rows.append([*position, *face, *(channel / tracer.EARTH for channel in strength), *sides])
     return rows

@@ -65,17 +65,20 @@ class Draws:
     def __init__(self, seed: int, split: str, index: int, *, stream: int = 0) -> None:
         name = int.from_bytes(hashlib.sha256(split.encode()).digest()[:8], "little")
         key = np.array([seed, name], np.uint64)
-        self._bits = np.random.Philox(key=key, counter=np.array([0, 0, stream, index], np.uint64))
+        self._philox = np.random.Philox(key=key, counter=np.array([0, 0, stream, index], np.uint64))
+        self._drawn: list[int] = []
 
     def bits(self) -> int:
-        return int(self._bits.random_raw())
+        if not self._drawn:  # many at a time, which costs less
+            self._drawn = self._philox.random_raw(64)[::-1].tolist()
+        return self._drawn.pop()
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
         return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
 
     def integer(self, count: int) -> int:
         """One of 0 .. count - 1."""
-        return int(self.uniform() * count)
+        return int((self.bits() >> 11) * 2.0**-53 * count)
 
     def choice(self, items: Sequence[Item]) -> Item:
         return items[self.integer(len(items))]
