@@ -166,9 +166,9 @@ def pair(key, dimension, sample):  # type: ignore[no-untyped-def]
 
 
 @fast
-def draw(key, bounce, dimension, sample):  # type: ignore[no-untyped-def]
-    """Two numbers in [0, 1): of the sequence at the first surface; later, where little light is left, as they fall."""
-    if bounce == 0:
+def draw(key, evenly, dimension, sample):  # type: ignore[no-untyped-def]
+    """Two numbers in [0, 1): of the sequence, or as they fall, which is cheaper and will do for light from afar."""
+    if evenly:
         return pair(key, dimension, sample)
     a = mix(uint32(key) + uint32(dimension) * uint32(0x9E3779B9) + uint32(sample) * uint32(0x85EBCA6B))
     return a * 2.0**-32, mix(a) * 2.0**-32
@@ -226,15 +226,16 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             scale = 1.0 if metal else RUBBER
             r, g, b = objects[index, 8] * scale, objects[index, 9] * scale, objects[index, 10] * scale
 
-        # Straight from the lights: from each at the first surface, later from one for all. No caustics: they are noise.
+        # Straight from the lights: from each at what is seen, in a mirror too, later from one for all. No caustics: they
+        # are noise.
         first, last, weight = 0, len(lights), 1.0
-        if bounce > 0:
-            first = min(int(draw(key, bounce, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
+        if not sharp:
+            first = min(int(draw(key, False, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
             last, weight = first + 1, float(len(lights))
         if metal and not sharp:
             last = first
         for number in range(first, last):
-            u, v = draw(key, bounce, 4 * bounce + number, sample)
+            u, v = draw(key, sharp, 4 * bounce + number, sample)
             u, v = 2 * u - 1, 2 * v - 1
             ax, ay, az = lights[number, 3], lights[number, 4], lights[number, 5]
             lx = lights[number, 0] + u * lights[number, 9] + v * lights[number, 12] - x
@@ -258,7 +259,7 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             blue += through_b * (b * flat + shine) * power * lights[number, 8]
 
         # The next direction: about the mirror's for metal, anywhere above the surface otherwise.
-        u, v = draw(key, bounce, 12 + bounce, sample)
+        u, v = draw(key, sharp, 12 + bounce, sample)
         sx, sy, sz, tx, ty, tz = frame(nx, ny, nz)
         height = math.sqrt((1 - u) / (1 + (GLOSS * GLOSS - 1) * u)) if metal else math.sqrt(1 - u)
         across, angle = math.sqrt(1 - height * height), 2 * math.pi * v
