@@ -2,7 +2,7 @@
 
 import json
 import os
-import socket
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from blobs import plain
+from torch.distributed import TCPStore
 
 from bcn.cli import main
 from bcn.engine.checkpoint import load_weights
@@ -18,7 +19,7 @@ from bcn.engine.run import run_id
 from bcn.errors import BcnError
 
 COMMAND = str(Path(__file__).with_name("blobs.py"))
-TRAIN = ("train", "blobs/plain", "--scale", "smoke", "--threads", "1", "--runs")
+TRAIN = ("train", "blobs/plain", "--scale", "smoke", "--threads", "1", "--save-minutes", "1000", "--runs")
 TWO = ("--standalone", "--nproc-per-node=2")
 RUN = run_id(plain("smoke"), 0)
 
@@ -38,7 +39,11 @@ def begin(*arguments: str, torchrun: tuple[str, ...] = (), **environment: str) -
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=300)
+    try:
+        out, err = process.communicate(timeout=900)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # torchrun takes its workers with it
+        out, err = process.communicate()
     assert process.returncode == 0, err
     return out + err
 
@@ -91,7 +96,8 @@ def test_evaluation_counts_every_sample_once(alone: Path, two: Path) -> None:
 def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_path: Path) -> None:
     launch = begin(*TRAIN, str(tmp_path), torchrun=(*TWO, "--max-restarts=1"), BLOBS_KILL="14")
     said = finish(launch)
-    assert "going on at step 10 of 20" in said
+    # Of step 10 there is a checkpoint; or the other rank was told to stop while it ended step 12, and saved that.
+    assert re.search("going on at step (10|12) of 20", said)
     record = json.loads((tmp_path / RUN / "record.json").read_text())
     assert record["sessions"] == 2
     for name in ("last", "best"):
@@ -100,20 +106,19 @@ def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_p
 
 
 def test_two_nodes_on_loopback(two: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    node = ("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}")
-    agents = [begin(*TRAIN, str(tmp_path), torchrun=(*node, "--rdzv-id=7", "--local-addr=127.0.0.1")) for _ in range(2)]
-    for agent in agents:
+    """The store where the agents meet is here, so that nobody else can take its port before they do."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    meet = ("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{store.port}", "--rdzv-conf=is_host=0", "--rdzv-id=7")
+    node = ("--nnodes=2", "--nproc-per-node=1", *meet, "--local-addr=127.0.0.1")
+    for agent in [begin(*TRAIN, str(tmp_path), torchrun=node) for _ in range(2)]:
         finish(agent)
     assert (tmp_path / RUN / "last.safetensors").read_bytes() == (two / RUN / "last.safetensors").read_bytes()
 
 
 def test_doctor_reaches_every_rank() -> None:
     said = finish(begin("doctor", "--distributed", torchrun=TWO))
-    lines = sorted(line for line in said.splitlines() if line.startswith("rank "))
-    assert [line.split(",")[0].split(" on ")[0] for line in lines] == ["rank 0 of 2", "rank 1 of 2"]
+    lines = [line for line in said.splitlines() if line.startswith("rank ")]
+    assert [line.split(" on ")[0] for line in lines] == ["rank 0 of 2", "rank 1 of 2"]
     assert all(line.endswith("all-reduce 3, expected 3") for line in lines)
 
 

@@ -8,9 +8,9 @@ import random
 import re
 import signal
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,15 +38,15 @@ def multirn() -> Recipe:
     return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, average=0.9), epochs=3)
 
 
-def start(
-    target: Callable[[], object],
-) -> tuple[multiprocessing.Process, "multiprocessing.sharedctypes.Synchronized[int]"]:
-    """A process that does it, and the number of steps that it has begun."""
-    steps = FORK.Value("i", 0, lock=False)  # a killed process would never release it
+def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) -> int:
+    """The exit code of a process that does something to itself as it begins a step: from outside one would be late."""
     step = Trainer.step
 
     def counted(self: Trainer, *given: object, **named: object) -> torch.Tensor:
-        steps.value += 1
+        nonlocal at_step
+        at_step -= 1
+        if at_step == 0:
+            then()
         return step(self, *given, **named)
 
     def run() -> None:
@@ -55,12 +55,21 @@ def start(
 
     process = FORK.Process(target=run)
     process.start()
-    return process, steps
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
 
 
-def wait_for(process: multiprocessing.Process, done: Callable[[], bool]) -> None:
-    while process.is_alive() and not done():
-        time.sleep(0.001)
+def die_after(calls: int) -> None:
+    """kill -9 after so many calls of functions: anywhere in a step, or in the writing of a checkpoint."""
+
+    def counted(*event: object) -> None:
+        nonlocal calls
+        calls -= 1
+        if calls < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(counted)
 
 
 def figures(run: Path) -> dict[str, object]:
@@ -87,25 +96,12 @@ def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callab
     name = run_id(recipe(), 0)
     total = train(recipe(), seed=0, runs=undisturbed, threads=1)["steps"]
     draw = random.Random(0)
-    kills = again = 0
-    while kills < 5:
-        # Checkpoints are written after every step, after some, or only at the ends of epochs.
-        minutes = draw.choice([0.0, 0.0005, 5.0])
-        process, steps = start(lambda m=minutes: train(recipe(), seed=0, runs=killed, threads=1, save_minutes=m))
-        target = draw.randint(1, max(1, total // 5))
-        wait_for(process, lambda s=steps, t=target: s.value >= t)
-        time.sleep(draw.uniform(0, 0.01))  # anywhere in a step, or in the writing of a checkpoint
-        process.kill()
-        process.join()
-        kills += process.exitcode == -signal.SIGKILL
-        again += steps.value
-        if (killed / name / "record.json").exists():
-            break
-    assert kills >= 3
-    process, steps = start(lambda: train(recipe(), seed=0, runs=killed, threads=1))
-    process.join()
-    assert process.exitcode == 0
-    assert again + steps.value >= total
+    for minutes in (0.0, 5.0, 0.0, 0.0005, 0.0):  # a checkpoint after every step, after some, at the ends of epochs
+        step, calls = draw.randint(1, total // 6), draw.randint(0, 5000)
+        begin = partial(train, recipe(), seed=0, runs=killed, threads=1, save_minutes=minutes)
+        assert start(begin, step, partial(die_after, calls)) == -signal.SIGKILL
+    assert not (killed / name / "record.json").exists()
+    train(recipe(), seed=0, runs=killed, threads=1)
     assert_same(killed / name, undisturbed / name)
 
 
@@ -119,11 +115,7 @@ def test_a_signal_saves_and_tells_how_to_go_on(
 ) -> None:
     arguments = ["bcn", "train", "blobs/normed", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--threads", "1"]
     monkeypatch.setattr(sys, "argv", arguments)
-    process, steps = start(main)
-    wait_for(process, lambda: steps.value >= 7)
-    os.kill(process.pid, number)
-    process.join()
-    assert process.exitcode == code
+    assert start(main, 7, lambda: os.kill(os.getpid(), number)) == code
     said = capfd.readouterr().err
     match = re.search(r"stopped by (\w+); go on with: (.*)", said)
     assert match is not None
@@ -131,7 +123,7 @@ def test_a_signal_saves_and_tells_how_to_go_on(
     assert match[2].split() == arguments
     (run,) = (tmp_path / "runs").iterdir()
     (newest,) = sorted(int(path.stem.split("-")[1]) for path in (run / "checkpoint").glob("*.json"))[-1:]
-    assert newest >= 7  # the very step, though no checkpoint was due
+    assert newest == 7  # the very step, though no checkpoint was due
     train(normed("smoke"), seed=0, runs=tmp_path / "runs")
     train(normed("smoke"), seed=0, runs=tmp_path / "undisturbed", threads=1)
     assert_same(run, tmp_path / "undisturbed" / run.name)

@@ -62,8 +62,9 @@ def test_a_run_learns_and_leaves_a_record(tmp_path: Path) -> None:
     assert (record["steps"], record["questions"]) == (6 * 57, 6 * 57 * 7)
     assert record["parameters"] == sum(p.numel() for p in load_trained(run)[0].parameters())
     assert record["data"]["test"] == open_dataset("blobs", "test").checksum()
-    assert record["questions_per_second"] == pytest.approx(2394 / record["train_seconds"], rel=0.2)
-    assert 0 < record["train_seconds"] <= record["seconds"]
+    seconds = record["train_seconds"]  # rounded to a tenth
+    assert abs(2394 / record["questions_per_second"] - seconds) < 0.051
+    assert seconds <= record["seconds"]
     assert record["versions"]["torch"] == torch.__version__
     assert [point["epoch"] for point in record["curve"]] == list(range(1, 7))
     assert record["curve"][-1]["loss"] < 0.7 * record["curve"][0]["loss"]

@@ -153,8 +153,9 @@ def doctor(
             raise BcnError("--distributed: start it with torchrun --nproc-per-node=2 -m bcn doctor --distributed")
         numbers = ranks.sum(torch.tensor(ranks.rank + 1, device=ranks.device)).item()
         threads = default_threads(ranks.local_world)
-        print(
+        told = ranks.gather(
             f"rank {ranks.rank} of {ranks.world} on {platform.node()}, {ranks.device}, {threads} threads: "
-            f"all-reduce {numbers}, expected {ranks.world * (ranks.world + 1) // 2}",
-            flush=True,
+            f"all-reduce {numbers}, expected {ranks.world * (ranks.world + 1) // 2}"
         )
+        if ranks.first:  # lines that two processes print at once can run into each other
+            print(*told, sep="\n", flush=True)

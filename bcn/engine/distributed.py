@@ -57,6 +57,13 @@ class Ranks:
         dist.broadcast_object_list(values, src=0, device=self.device)
         return values[0]
 
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, in the order of the ranks, on every rank."""
+        values = [value] * self.world
+        if self.world > 1:
+            dist.all_gather_object(values, value)
+        return values
+
     def align(self, model: nn.Module) -> None:
         """Give every rank the first one's weights and BatchNorm statistics."""
         if self.world > 1:
