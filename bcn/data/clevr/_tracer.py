@@ -226,8 +226,8 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             scale = 1.0 if metal else RUBBER
             r, g, b = objects[index, 8] * scale, objects[index, 9] * scale, objects[index, 10] * scale
 
-        # Straight from the lights: from each at what is seen, in a mirror too, later from one for all. No caustics: they
-        # are noise.
+        # Straight from the lights: from each at what is seen, also in a mirror; later from one for all.
+        # No caustics: they are noise.
         first, last, weight = 0, len(lights), 1.0
         if not sharp:
             first = min(int(draw(key, False, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
