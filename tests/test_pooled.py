@@ -42,12 +42,13 @@ def outputs(function, tensors: list[Tensor]) -> list[Tensor]:
 
 
 PROBLEMS = {
-    "even": (2, 100, [0] * 20 + [1] * 20, [64, 96]),
-    "ragged": (4, 25, [0] * 3 + [1] + [3] * 30, [32, 64]),
-    "small": (5, 3, [0, 1, 2, 3, 4], [32, 32]),
-    "one row": (1, 1, [0], [32, 32]),
-    "wide": (1, 1000, [0, 0], [256, 32]),
-    "deep": (3, 37, [0] * 5 + [2] * 4, [64, 32, 96, 64]),
+    "even": (2, 100, [0] * 20 + [1] * 20, [64, 192]),
+    "ragged": (4, 25, [0] * 3 + [1] + [3] * 30, [64, 128]),
+    "small": (5, 3, [0, 1, 2, 3, 4], [64, 64]),
+    "one row": (1, 1, [0], [64, 64]),
+    "wide": (1, 1000, [0, 0], [256, 64]),
+    "narrow": (2, 10, [0, 1, 1], [32, 96]),
+    "deep": (3, 37, [0] * 5 + [2] * 4, [128, 64, 192, 64]),
 }
 
 
@@ -72,7 +73,7 @@ def test_exact(name, width, threads, monkeypatch):
 @pytest.mark.parametrize("width", [*VECTORS, 0])
 def test_what_is_not_a_number_is_not_hidden(width, monkeypatch):
     monkeypatch.setattr(kernel, "vector_width", lambda: width)
-    base, shift, owner, weight, bias = problem(2, 4, [0, 0, 1], [32, 32])
+    base, shift, owner, weight, bias = problem(2, 4, [0, 0, 1], [64, 64])
     base[0, 1, 5] = torch.nan
     total = pooled_sum(base, shift, owner, [weight], [bias])
     assert total[:2].isnan().all()

@@ -3,7 +3,7 @@
 It does in one pass through the cache what torch needs several for: the matrix products, and around them the sums, ReLUs
 and masks. Threads share out the questions; in the backward pass, whole images.
 
-U questions about B images of n objects; K channels of g's first layer, G of its last, all in multiples of 32.
+U questions about B images of n objects; K channels of g's first layer, G of its last, all in multiples of 64.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-PANEL = 32
+COLUMNS = 64
 LAYERS = 8
 
 Result = TypeVar("Result")
@@ -41,7 +41,7 @@ def vector_width() -> int:
 
 def fits(dtype: torch.dtype, widths: Sequence[int]) -> bool:
     """Whether the loop over layers of these widths can run here."""
-    suits = dtype == torch.float32 and len(widths) <= LAYERS + 1 and all(width % PANEL == 0 for width in widths)
+    suits = dtype == torch.float32 and len(widths) <= LAYERS + 1 and all(width % COLUMNS == 0 for width in widths)
     return suits and vector_width() > 0
 
 

@@ -5,6 +5,7 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PANEL 32
 #define BLOCK 126 /* rows at once: a multiple of both tile heights; two panels of them fit the first-level cache */

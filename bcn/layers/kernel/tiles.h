@@ -38,39 +38,145 @@ INLINE void NAME(multiply)(int rows, long depth, const float *restrict a, long a
     }
 }
 
-/* One tile of out = a w, a in panels of `height` rows, w packed in panels of `depth` rows. */
-INLINE void NAME(row_tile)(int rows, long depth, long height, const float *a, const float *w, float *restrict out)
+/* A tile of a w + bias, a in panels of `height` rows, w packed in panels of `depth` rows; `bias` may be null. */
+INLINE void NAME(tile)(int rows, long depth, long height, const float *a, const float *by, const float *bias,
+                       vec acc[MR][NV])
 {
-    vec acc[MR][NV];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < NV; j++)
-            acc[i][j] = (vec){0};
+            acc[i][j] = bias ? LOAD(bias + j * WIDTH) : (vec){0};
     for (long panel = 0; panel < depth / PANEL; panel++)
-        NAME(multiply)(rows, PANEL, a + panel * height * PANEL, PANEL, 1, w + panel * PANEL * PANEL, acc);
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
-        for (int j = 0; j < NV; j++)
-            STORE(out + i * PANEL + j * WIDTH, acc[i][j]);
+        NAME(multiply)(rows, PANEL, a + panel * height * PANEL, PANEL, 1, by + panel * PANEL * PANEL, acc);
 }
 
-/* One tile of out += a^T b, both in panels of `height` rows, out of row length `stride`. Long sums are sums of sums
- * over blocks, here and below, which rounds less. */
-INLINE void NAME(sum_tile)(int rows, long height, const float *a, const float *b, float *restrict out, long stride)
+/* Four ways on from a tile while it is in registers. `row` and `column` say where it stands in the whole matrix of
+ * questions x objects; `hidden` and `out` point at its place in panels. */
+#define WAY(name) \
+    INLINE void NAME(name)(int rows, const struct work *w, int layer, long row, long column, long height, long depth, \
+                           const float *a, const float *by, const float *hidden, float *out)
+
+/* out = relu(a w + bias) */
+WAY(activate)
 {
     vec acc[MR][NV];
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, acc);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < NV; j++)
+            STORE(out + i * PANEL + j * WIDTH, POSITIVE(acc[i][j]));
+}
+
+/* out = a w where hidden is positive, else 0 */
+WAY(mask)
+{
+    vec acc[MR][NV];
+    NAME(tile)(rows, depth, height, a, by, NULL, acc);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; j++) {
+            long at = i * PANEL + j * WIDTH;
+            STORE(out + at, (vec)((ivec)acc[i][j] & (ivec)(LOAD(hidden + at) > 0)));
+        }
+}
+
+/* sums += sum, and sum = 0 */
+INLINE void NAME(flush)(vec sum[NV], float *sums)
+{
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; j++) {
+        STORE(sums + j * WIDTH, LOAD(sums + j * WIDTH) + sum[j]);
+        sum[j] = (vec){0};
+    }
+}
+
+/* total[question] += relu(a w + bias) over the rows; a bit of `positive` for each that is */
+WAY(pool)
+{
+    vec acc[MR][NV], sum[NV] = {{0}};
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, acc);
+    long width = w->widths[w->layers], left = w->objects - row % w->objects;
+    float *total = w->total + row / w->objects * width + column;
+    char *positive = w->positive ? (char *)w->positive + (row * width + column) / 8 : NULL;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+        uint32_t bits = 0;
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; j++) {
+            uint32_t these = NAME(bits)(acc[i][j]);
+            sum[j] += NAME(select)(these, acc[i][j]);
+            bits |= these << j * WIDTH;
+        }
+        if (positive)
+            memcpy(positive + i * width / 8, &bits, SPAN / 8);
+        if (--left == 0) {
+            NAME(flush)(sum, total);
+            total += width, left = w->objects;
+        }
+    }
+    if (left < w->objects)
+        NAME(flush)(sum, total);
+}
+
+/* The gradient at g's first layer, added up over questions for each object and over objects for each question */
+WAY(share)
+{
+    vec acc[MR][NV], sum[NV] = {{0}};
+    NAME(tile)(rows, depth, height, a, by, NULL, acc);
+    long width = w->widths[0], left = w->objects - row % w->objects;
+    float *grad_shift = w->grad_shift + row / w->objects * width + column;
+    float *grad_base = w->grad_base + row % w->objects * width + column;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++, grad_base += width) {
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; j++) {
+            vec x = (vec)((ivec)acc[i][j] & (ivec)(LOAD(hidden + i * PANEL + j * WIDTH) > 0));
+            sum[j] += x;
+            STORE(grad_base + j * WIDTH, LOAD(grad_base + j * WIDTH) + x);
+        }
+        if (--left == 0) {
+            NAME(flush)(sum, grad_shift);
+            grad_shift += width, left = w->objects, grad_base -= w->objects * width;
+        }
+    }
+    if (left < w->objects)
+        NAME(flush)(sum, grad_shift);
+}
+
+/* One tile of out += a^T b, both in panels of `height` rows, out of row length `stride`: half as many rows, and twice as
+ * many columns, which need two places in b. Long sums are sums of sums over blocks, here and below, which rounds less. */
+INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const float *restrict b,
+                           const float *restrict second, float *restrict out, long stride)
+{
+    vec acc[MR / 2][2 * NV];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < 2 * NV; j++)
             acc[i][j] = (vec){0};
-    NAME(multiply)(rows, height, a, 1, PANEL, b, acc);
+#pragma GCC unroll 2
+    for (long k = 0; k < height; k++) {
+        vec column[2 * NV];
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; j++) {
+            column[j] = LOAD(b + k * PANEL + j * WIDTH);
+            column[NV + j] = LOAD(second + k * PANEL + j * WIDTH);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            float value = a[i + k * PANEL];
+#pragma GCC unroll 16
+            for (int j = 0; j < 2 * NV; j++)
+                acc[i][j] += value * column[j];
+        }
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
-        for (int j = 0; j < NV; j++)
+        for (int j = 0; j < 2 * NV; j++)
             STORE(out + i * stride + j * WIDTH, LOAD(out + i * stride + j * WIDTH) + acc[i][j]);
 }
 
@@ -79,44 +185,56 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *a, const float *b
         NAME(tile)(r, __VA_ARGS__); \
         break;
 #if MR == 14
-#define CASES(tile, ...) \
+#define HALF_CASES(tile, ...) \
     CASE(tile, 1, __VA_ARGS__) CASE(tile, 2, __VA_ARGS__) CASE(tile, 3, __VA_ARGS__) CASE(tile, 4, __VA_ARGS__) \
-    CASE(tile, 5, __VA_ARGS__) CASE(tile, 6, __VA_ARGS__) CASE(tile, 7, __VA_ARGS__) CASE(tile, 8, __VA_ARGS__) \
-    CASE(tile, 9, __VA_ARGS__) CASE(tile, 10, __VA_ARGS__) CASE(tile, 11, __VA_ARGS__) CASE(tile, 12, __VA_ARGS__) \
-    CASE(tile, 13, __VA_ARGS__) CASE(tile, 14, __VA_ARGS__)
+    CASE(tile, 5, __VA_ARGS__) CASE(tile, 6, __VA_ARGS__) CASE(tile, 7, __VA_ARGS__)
+#define CASES(tile, ...) \
+    HALF_CASES(tile, __VA_ARGS__) \
+    CASE(tile, 8, __VA_ARGS__) CASE(tile, 9, __VA_ARGS__) CASE(tile, 10, __VA_ARGS__) CASE(tile, 11, __VA_ARGS__) \
+    CASE(tile, 12, __VA_ARGS__) CASE(tile, 13, __VA_ARGS__) CASE(tile, 14, __VA_ARGS__)
 #else
+#define HALF_CASES(tile, ...) CASE(tile, 1, __VA_ARGS__) CASE(tile, 2, __VA_ARGS__) CASE(tile, 3, __VA_ARGS__)
 #define CASES(tile, ...) \
-    CASE(tile, 1, __VA_ARGS__) CASE(tile, 2, __VA_ARGS__) CASE(tile, 3, __VA_ARGS__) CASE(tile, 4, __VA_ARGS__) \
-    CASE(tile, 5, __VA_ARGS__) CASE(tile, 6, __VA_ARGS__)
+    HALF_CASES(tile, __VA_ARGS__) \
+    CASE(tile, 4, __VA_ARGS__) CASE(tile, 5, __VA_ARGS__) CASE(tile, 6, __VA_ARGS__)
 #endif
 
-/* out = a w for `height` rows: a has `depth` columns, out has `width`, all in panels. A panel of w stays in the
- * first-level cache while the rows go by. */
-static TARGET void NAME(product)(long height, long depth, long width, const float *a, const float *w, float *out)
-{
-    for (long panel = 0; panel < width / PANEL; panel++)
-        for (long span = 0; span < PANEL; span += SPAN)
-            for (long row = 0; row < height; row += MR) {
-                int rows = height - row < MR ? (int)(height - row) : MR;
-                const float *from = a + row * PANEL, *by = w + panel * depth * PANEL + span;
-                float *to = out + (panel * height + row) * PANEL + span;
-                switch (rows) { CASES(row_tile, depth, height, from, by, to) }
-            }
-}
+/* a w for the `height` rows that start at `first`, and on from there: a has `depth` columns and w `width`, all in
+ * panels. A panel of w stays in the first-level cache while the rows go by. */
+#define PRODUCT(name, way) \
+    static TARGET void NAME(name)(const struct work *w, int layer, long first, long height, long depth, long width, \
+                                  const float *a, const float *by, const float *hidden, float *out) \
+    { \
+        for (long column = 0; column < width; column += SPAN) \
+            for (long row = 0; row < height; row += MR) { \
+                int rows = height - row < MR ? (int)(height - row) : MR; \
+                long at = (column / PANEL * height + row) * PANEL + column % PANEL; \
+                const float *panel = by + column / PANEL * depth * PANEL + column % PANEL; \
+                switch (rows) { \
+                    CASES(way, w, layer, first + row, column, height, depth, a + row * PANEL, panel, hidden + at, \
+                          out + at) \
+                } \
+            } \
+    }
+PRODUCT(product_activate, activate)
+PRODUCT(product_mask, mask)
+PRODUCT(product_pool, pool)
+PRODUCT(product_share, share)
 
 /* out += a^T b: a has `width` columns and b `depth`, in panels of `height` rows; out is (width, depth). */
 static TARGET void NAME(outer)(long height, long width, long depth, const float *a, const float *b, float *out)
 {
-    for (long k = 0; k < depth; k += SPAN)
+    for (long k = 0; k < depth; k += 2 * SPAN)
         for (long panel = 0; panel < width / PANEL; panel++)
             for (long c = 0, rows; c < PANEL; c += rows) {
                 /* 32 columns in tiles as equal as can be */
-                long tiles = (PANEL - c + MR - 1) / MR;
+                long tiles = (PANEL - c + MR / 2 - 1) / (MR / 2);
                 rows = (PANEL - c + tiles - 1) / tiles;
                 const float *from = a + panel * height * PANEL + c;
                 const float *by = b + k / PANEL * height * PANEL + k % PANEL;
+                const float *second = b + (k + SPAN) / PANEL * height * PANEL + (k + SPAN) % PANEL;
                 float *to = out + (panel * PANEL + c) * depth + k;
-                switch (rows) { CASES(sum_tile, height, from, by, to, depth) }
+                switch (rows) { HALF_CASES(sum_tile, height, from, by, second, to, depth) }
             }
 }
 
@@ -133,48 +251,6 @@ static TARGET void NAME(first)(const struct work *w, long row, long height, floa
     }
 }
 
-/* hidden = relu(hidden + bias) in panels. */
-static TARGET void NAME(activate)(long height, long width, const float *bias, float *hidden)
-{
-    for (long panel = 0; panel < width / PANEL; panel++)
-        for (long r = 0; r < height; r++)
-            for (long c = 0; c < PANEL; c += WIDTH) {
-                float *at = hidden + (panel * height + r) * PANEL + c;
-                vec sum = LOAD(at) + LOAD(bias + panel * PANEL + c);
-                STORE(at, POSITIVE(sum));
-            }
-}
-
-/* total[question] += relu(hidden + bias) over the rows; a bit of `positive` for each that is. */
-static TARGET void NAME(pool)(const struct work *w, long row, long height, const float *hidden, uint32_t *positive)
-{
-    long width = w->widths[w->layers];
-    const float *bias = w->biases[w->layers - 1];
-    for (long panel = 0; panel < width / PANEL; panel++)
-        for (long r = 0, last; r < height; r = last) {
-            long question = (row + r) / w->objects, end = (question + 1) * w->objects - row;
-            last = end < height ? end : height;
-            vec sum[PANEL / WIDTH], b[PANEL / WIDTH];
-            for (int v = 0; v < PANEL / WIDTH; v++) {
-                sum[v] = (vec){0};
-                b[v] = LOAD(bias + panel * PANEL + v * WIDTH);
-            }
-            for (long s = r; s < last; s++) {
-                uint32_t bits = 0;
-                for (int v = 0; v < PANEL / WIDTH; v++) {
-                    vec x = LOAD(hidden + (panel * height + s) * PANEL + v * WIDTH) + b[v];
-                    sum[v] += POSITIVE(x);
-                    bits |= NAME(bits)(x) << v * WIDTH;
-                }
-                if (positive)
-                    positive[(row + s) * (width / PANEL) + panel] = bits;
-            }
-            float *total = w->total + question * width + panel * PANEL;
-            for (int v = 0; v < PANEL / WIDTH; v++)
-                STORE(total + v * WIDTH, LOAD(total + v * WIDTH) + sum[v]);
-        }
-}
-
 /* flowing = the gradient of the question's sum where the last layer's activation is positive, else 0, in panels. */
 static TARGET void NAME(unpool)(const struct work *w, long row, long height, const float *hidden, float *flowing)
 {
@@ -182,23 +258,13 @@ static TARGET void NAME(unpool)(const struct work *w, long row, long height, con
     for (long panel = 0; panel < width / PANEL; panel++)
         for (long r = 0; r < height; r++) {
             const float *grad = w->grad + (row + r) / w->objects * width + panel * PANEL;
+            uint32_t bits = w->positive ? w->positive[(row + r) * (width / PANEL) + panel] : 0;
             for (int v = 0; v < PANEL / WIDTH; v++) {
                 long at = (panel * height + r) * PANEL + v * WIDTH;
-                vec g = LOAD(grad + v * WIDTH);
-                if (w->positive) {
-                    uint32_t bits = w->positive[(row + r) * (width / PANEL) + panel] >> v * WIDTH;
-                    STORE(flowing + at, NAME(select)(bits, g));
-                } else
-                    STORE(flowing + at, (vec)((ivec)g & (ivec)(LOAD(hidden + at) > 0)));
+                uint32_t these = w->positive ? bits >> v * WIDTH : NAME(bits)(LOAD(hidden + at));
+                STORE(flowing + at, NAME(select)(these, LOAD(grad + v * WIDTH)));
             }
         }
-}
-
-/* flowing = 0 where hidden is not positive. */
-static TARGET void NAME(mask)(long height, long width, const float *hidden, float *flowing)
-{
-    for (long at = 0; at < height * width; at += WIDTH)
-        STORE(flowing + at, (vec)((ivec)LOAD(flowing + at) & (ivec)(LOAD(hidden + at) > 0)));
 }
 
 /* sums += the sums of the columns of flowing. */
@@ -214,43 +280,18 @@ static TARGET void NAME(columns)(long height, long width, const float *flowing, 
         }
 }
 
-/* The gradient at g's first layer, added up over questions for each object and over objects for each question. */
-static TARGET void NAME(share)(const struct work *w, long row, long height, const float *hidden, const float *flowing)
-{
-    long width = w->widths[0];
-    for (long panel = 0; panel < width / PANEL; panel++)
-        for (long r = 0, last; r < height; r = last) {
-            long question = (row + r) / w->objects, end = (question + 1) * w->objects - row;
-            last = end < height ? end : height;
-            float *grad_shift = w->grad_shift + question * width + panel * PANEL;
-            float *grad_base = w->grad_base + (row + r) % w->objects * width + panel * PANEL;
-            vec sum[PANEL / WIDTH];
-            for (int v = 0; v < PANEL / WIDTH; v++)
-                sum[v] = (vec){0};
-            for (long s = r; s < last; s++, grad_base += width)
-                for (int v = 0; v < PANEL / WIDTH; v++) {
-                    long at = (panel * height + s) * PANEL + v * WIDTH;
-                    vec x = (vec)((ivec)LOAD(flowing + at) & (ivec)(LOAD(hidden + at) > 0));
-                    sum[v] += x;
-                    STORE(grad_base + v * WIDTH, LOAD(grad_base + v * WIDTH) + x);
-                }
-            for (int v = 0; v < PANEL / WIDTH; v++)
-                STORE(grad_shift + v * WIDTH, LOAD(grad_shift + v * WIDTH) + sum[v]);
-        }
-}
-
 static TARGET void NAME(forward)(const struct work *w)
 {
     long rows = w->questions * w->objects;
+    int last = w->layers - 1;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
         NAME(first)(w, row, height, w->hidden[0]);
-        for (int l = 0; l < w->layers; l++) {
-            NAME(product)(height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], w->hidden[l + 1]);
-            if (l + 1 < w->layers)
-                NAME(activate)(height, w->widths[l + 1], w->biases[l], w->hidden[l + 1]);
-        }
-        NAME(pool)(w, row, height, w->hidden[w->layers], w->positive);
+        for (int l = 0; l < last; l++)
+            NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
+                                   w->hidden[l + 1]);
+        NAME(product_pool)(w, last, row, height, w->widths[last], w->widths[last + 1], w->hidden[last], w->packed[last],
+                           NULL, NULL);
     }
 }
 
@@ -261,22 +302,19 @@ static TARGET void NAME(backward)(const struct work *w)
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
         NAME(first)(w, row, height, w->hidden[0]);
-        for (int l = 0; l < computed; l++) {
-            NAME(product)(height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], w->hidden[l + 1]);
-            NAME(activate)(height, w->widths[l + 1], w->biases[l], w->hidden[l + 1]);
-        }
+        for (int l = 0; l < computed; l++)
+            NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
+                                   w->hidden[l + 1]);
         float *flowing = w->flowing[0], *next = w->flowing[1];
         NAME(unpool)(w, row, height, w->hidden[w->layers], flowing);
         for (int l = w->layers - 1; l >= 0; l--) {
             NAME(columns)(height, w->widths[l + 1], flowing, w->grad_biases[l]);
             NAME(outer)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]);
-            NAME(product)(height, w->widths[l + 1], w->widths[l], flowing, w->packed_back[l], next);
-            if (l)
-                NAME(mask)(height, w->widths[l], w->hidden[l], next);
+            (l ? NAME(product_mask) : NAME(product_share))(w, l, row, height, w->widths[l + 1], w->widths[l], flowing,
+                                                           w->packed_back[l], w->hidden[l], next);
             float *swap = flowing;
             flowing = next, next = swap;
         }
-        NAME(share)(w, row, height, w->hidden[0], flowing);
     }
 }
 
@@ -289,3 +327,6 @@ static TARGET void NAME(backward)(const struct work *w)
 #undef POSITIVE
 #undef CASE
 #undef CASES
+#undef HALF_CASES
+#undef WAY
+#undef PRODUCT
