@@ -1,4 +1,4 @@
-"""The hot loop in C. Where it cannot be compiled, the package installs without it and runs the loop in torch."""
+"""Loops in C. Where they cannot be compiled, the package installs without them and runs them in torch and numpy."""
 
 from setuptools import Extension, setup
 
@@ -10,6 +10,12 @@ setup(
             depends=["bcn/layers/kernel/tiles.h"],
             extra_compile_args=["-O3", "-ffp-contract=fast", "-Wno-psabi"],
             optional=True,
-        )
+        ),
+        Extension(
+            "bcn.data.sort_of_clevr._samples",
+            ["bcn/data/sort_of_clevr/samples.c"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        ),
     ]
 )

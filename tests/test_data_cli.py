@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from small_weights import scene_run
 from typer.testing import CliRunner
 
 from bcn.cli import app, main
 from bcn.data.checksums import CHECKSUMS, check_dataset
 from bcn.data.registry import DATASETS, list_datasets, open_dataset
+from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 
-OPENED = ["sort-of-clevr-v1", "sort-of-clevr-stream", "sort-of-clevr-legacy"]
+OPENED = ["sort-of-clevr-v1", "sort-of-clevr-v1-3-objects", "sort-of-clevr-stream", "sort-of-clevr-legacy"]
 REAL = ["mnist", "scaled-mnist-v1", "more-scaled-mnist-v1", "more-scaled-mnist-10-v1", "more-scaled-mnist-45-v1",
         "affine-mnist-v1"]  # fmt: skip
 
@@ -128,6 +130,52 @@ def test_a_changed_generator_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CHECKSUMS, "sort-of-clevr-legacy", {"test": "0" * 64})
     with pytest.raises(BcnError, match="sort-of-clevr-legacy: not as it should be"):
         run("check", "sort-of-clevr-legacy")
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_place_that_is_not_there_is_an_error(name: str, tmp_path: Path) -> None:
+    missing, split = tmp_path / "missing", DATASETS[name].splits[-1]
+    with pytest.raises(BcnError, match=f"{missing} is not a directory"):
+        open_dataset(name, split, data=missing)
+    with pytest.raises(BcnError, match=f"{missing} is not a directory"):
+        run("show", name, "--split", split, "--data", str(missing), "--out", str(tmp_path / "sheet.png"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("objects", [2, 5])
+def test_fewer_objects_by_name(objects: int, tmp_path: Path) -> None:
+    name = f"sort-of-clevr-v1-{objects}-objects"
+    same = make_sort_of_clevr("sort-of-clevr-v1", "val", images=9, objects=objects)
+    assert same.name == name
+    assert f"{name} val: 9 images, sha256 {same.checksum()}" in run("make", name, "--split", "val", "--images", "9")
+    assert run("check", name).count("sha256") == 3
+    said = CliRunner().invoke(app, ["eval", str(scene_run()), "--on", name, "--images", "7", "--json"])
+    found = json.loads(said.output)
+    assert found["data"] == name
+    asked = min(10, 3 * objects)
+    assert {kind: found["metrics"][kind]["total"] for kind in ("non_relational", "relational")} == {
+        "non_relational": 7 * asked,
+        "relational": 7 * asked,
+    }
+
+
+@pytest.mark.parametrize("name", ["clevr-like-v1", "clevr-like-v1-224"])
+def test_making_a_set_of_renderings_says_how(empty: Path, name: str) -> None:
+    for more in ([], ["--split", "train"]):
+        with pytest.raises(BcnError, match=f"{name} is not in .*: not made yet: `bcn clevr make"):
+            run("make", name, *more)
+
+
+def test_check_looks_through_images_and_questions(empty: Path) -> None:
+    directory = empty / "data"
+    (directory / "pictures").mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(directory / "pictures" / "a.png")
+    line = {"image": "pictures/a.png", "question": "Is it dark?", "answer": "yes", "split": "train"}
+    (directory / "questions.jsonl").write_text(2 * (json.dumps(line) + "\n"))
+    assert run("check", "own") == "own: nothing to complain of\n"
+    (directory / "pictures" / "a.png").unlink()
+    with pytest.raises(BcnError, match="own: not as it should be"):
+        run("check", "own")
 
 
 @pytest.mark.data

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -196,7 +197,11 @@ def test_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert data_root() == cache_root() == tmp_path / "cache"
     monkeypatch.setenv("BCN_DATA", str(tmp_path / "data"))
     assert data_root() == tmp_path / "data"
-    assert data_root("given") == Path("given")
+    (tmp_path / "given").mkdir()
+    assert data_root(str(tmp_path / "given")) == tmp_path / "given"
+    for wrong in (tmp_path / "missing", Path(__file__)):
+        with pytest.raises(BcnError, match=re.escape(f"{wrong} is not a directory")):
+            data_root(wrong)
 
 
 def write_arrays(directory: Path) -> None:

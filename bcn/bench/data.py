@@ -56,14 +56,17 @@ def bench_sort_of_clevr(
     import numpy as np
 
     from bcn.bench.plain_sort_of_clevr import make_batch
-    from bcn.data.sort_of_clevr.sets import Generator, SortOfClevrStream
+    from bcn.data.bits import words
+    from bcn.data.sort_of_clevr.samples import Generator
+    from bcn.data.sort_of_clevr.sets import LEGACY, STREAMS, SortOfClevrStream
 
-    generator = Generator(version, "train", seed=0, objects=6, questions="sampled")
-    dataset, stream = SortOfClevrStream(version, "train", images, generator), int(generator.stream)
+    number = STREAMS[version][0]
+    generator = Generator(0, number, legacy=version == LEGACY, objects=6, questions="sampled")
+    dataset, stream = SortOfClevrStream(version, "train", images, generator), int(words(0, number))
 
     def ours(count: int) -> None:
-        for _ in dataset.batches(np.arange(count), BATCH):
-            pass
+        for first in range(0, count, BATCH):
+            dataset[np.arange(first, min(first + BATCH, count))]
 
     def plain(count: int) -> None:
         for first in range(0, count, BATCH):

@@ -11,7 +11,7 @@ from bcn.cli import app
 from bcn.errors import BcnError
 
 if TYPE_CHECKING:
-    from bcn.data.registry import Questions
+    from bcn.data.sort_of_clevr.samples import Questions
 
 commands = typer.Typer(help="List, make, fetch, check and show the data sets.", no_args_is_help=True)
 app.add_typer(commands, name="data")
@@ -39,9 +39,9 @@ def list_(
         return
     for row in rows:
         where = row["places"] or [row["missing"] or "made when it is opened"]
-        print(f"{row['name']:24} {row['about']:46} {where[0]}")
+        print(f"{row['name']:27} {row['about']:46} {where[0]}")
         for more in where[1:]:
-            print(" " * 71, more)
+            print(" " * 74, more)
 
 
 @commands.command()
@@ -60,7 +60,8 @@ def make(
     from bcn.data.export import write_npz
     from bcn.data.registry import find_entry, open_dataset
 
-    if find_entry(name).origin == "published":
+    entry = find_entry(name)
+    if entry.origin == "published":
         raise BcnError(f"{name} is published, not generated: run `bcn data fetch {name}`")
     for part in cached_parts(name):
         try:
@@ -68,7 +69,7 @@ def make(
         except BcnError as error:
             print(f"bcn: {error}; it is made anew", file=sys.stderr)
             drop_cache(name, part.name)
-    for chosen in [split] if split else CHECKSUMS[name]:
+    for chosen in [split] if split else CHECKSUMS[name] or entry.splits:
         dataset = open_dataset(
             name, chosen, data=data, images=images, seed=seed, questions=cast("Questions", questions)
         )
@@ -109,14 +110,15 @@ def check(
             find_entry(name)
     bad = []
     for name in names or CHECKSUMS:
-        if names and Path(name).is_dir():
-            problems = check_directory(name)
-            print("\n".join(f"{name}: {problem}" for problem in problems or ["nothing to complain of"]))
-            bad += [name] if problems else []
-            continue
-        if missing := missing_files(name, data):
+        own = bool(names) and Path(name).is_dir()
+        if not own and (missing := missing_files(name, data)):
             print(f"{name}: {missing}")
             bad += [name] if names else []
+            continue
+        if own or not CHECKSUMS[name]:
+            problems = check_directory(name if own else _found(name, data))
+            print("\n".join(f"{name}: {problem}" for problem in problems or ["nothing to complain of"]))
+            bad += [name] if problems else []
             continue
         try:
             check_files(name)
@@ -164,6 +166,15 @@ def missing_files(name: str, data: Path | None) -> str | None:
     if entry.origin == "made once":
         return f"not made yet: `bcn data make {name}`"
     return f"not here: `bcn data fetch {name if entry.fetch else 'mnist'}`"
+
+
+def _found(name: str, data: Path | None) -> Path:
+    """The directory of a set of images and questions that is here."""
+    from bcn.data.registry import find_entry
+
+    find = find_entry(name).find
+    assert find is not None
+    return find(data)[0]
 
 
 def _shown(path: Path) -> str:

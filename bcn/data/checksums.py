@@ -12,6 +12,26 @@ CHECKSUMS: dict[str, dict[str, str | None]] = {
         "val": "60133015a2fe9e8f78965b83be373b65dfd41fd2cb97afe87f0c5ab576dfbaef",
         "test": "9c5b6c9c82ab8940228c2cf9a64a71bc809706a2c65eb3140b0f6d34f6e27516",
     },
+    "sort-of-clevr-v1-2-objects": {
+        "train": "4ce70587f2731a48e81a7f19b84e00c64ab8b99106eae2b4480c7e85ea0e0fe1",
+        "val": "184111ef2dc0879e2748a3e8125c4de228b50f960e36752f175383141406ae8c",
+        "test": "a0de98cc9227b946e9721e31ad80a189c93ac34a8b18d3a6cf66f3d65564c27c",
+    },
+    "sort-of-clevr-v1-3-objects": {
+        "train": "4d959ad83de8e24c190ac935eb5c9a958bc98a64c15c9bb638fa9c689f60fba6",
+        "val": "4845046f289aa621b4551274854cd528d3de1018d173275278e8995dea366e62",
+        "test": "5561af4a83336585e650823ff6949b5530f1020db5c14dde8dde85cee4985d8d",
+    },
+    "sort-of-clevr-v1-4-objects": {
+        "train": "c6ad56567306a9fc0eb47905df7218ae52dd252286d8ca6797d7a70eb855b005",
+        "val": "ea1357d6d6df29354790852e379b2fe0c65ef76ad97d72627c3c41e2de33dcdd",
+        "test": "f88c2e23128bbc54f534c828c088173e07b3674ee25180197640eb2aaa32d6e9",
+    },
+    "sort-of-clevr-v1-5-objects": {
+        "train": "d6fd5783074b7de1096894590da9d732e4f1b115c15d463fc4641bc5758e5c66",
+        "val": "6e5f500d7f76af1782eebdb514279b64e081ea0a8181bf056bd0df0c518e8881",
+        "test": "2c925b2b0cfcc3e885b071a9dba0230a93e4ff0802a66608ef4b824a30be80a8",
+    },
     "sort-of-clevr-stream": {
         "train": "29bba09d23e6f3de9779c807f57e2d971da8d76f0e196c9b085cb9d6a325d922",
     },

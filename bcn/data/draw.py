@@ -7,6 +7,7 @@ import hashlib
 
 import numpy as np
 
+from bcn.data.bits import words
 from bcn.errors import BcnError
 
 
@@ -29,6 +30,9 @@ def between(bits: np.ndarray, low: np.ndarray | int, high: np.ndarray | int) -> 
 
 
 def permutation(count: int, *, seed: int, epoch: int) -> np.ndarray:
-    """The order of the samples in one epoch."""
-    bits = raw_bits(count, 2, seed=seed, stream=f"order of epoch {epoch}")
-    return np.lexsort((bits[:, 1], bits[:, 0]))
+    """The order of the samples in one epoch: that in which sorting puts the words of a stream of their own.
+
+    >>> permutation(5, seed=0, epoch=0)
+    array([2, 0, 3, 1, 4])
+    """
+    return np.argsort(words(words(seed, epoch), np.arange(count)), kind="stable")

@@ -15,7 +15,12 @@ from bcn.errors import BcnError
 
 def data_root(given: str | Path | None = None) -> Path:
     """Where the original files of a data set are looked for: what is given, `BCN_DATA`, or the cache."""
-    return Path(given or os.environ.get("BCN_DATA") or cache_root()).expanduser()
+    if given is None:
+        return Path(os.environ.get("BCN_DATA") or cache_root()).expanduser()
+    root = Path(given).expanduser()
+    if not root.is_dir():
+        raise BcnError(f"{root} is not a directory: give one that there is as the place of the data, or make it first")
+    return root
 
 
 def cache_root() -> Path:

@@ -10,11 +10,11 @@ from bcn.data import affnist, mnist, scaled_mnist, stl10
 from bcn.data.batch import Dataset
 from bcn.data.cache import cached_parts
 from bcn.data.clevr import named
+from bcn.data.files import data_root
+from bcn.data.sort_of_clevr import FEWER, V1, make_sort_of_clevr
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
-from bcn.data.sort_of_clevr import make_sort_of_clevr
+from bcn.data.sort_of_clevr.samples import Questions
 from bcn.errors import BcnError, did_you_mean
-
-Questions = Literal["sampled", "all"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,14 @@ class Entry:
     """what to do where the files are missing and cannot be fetched or made by name"""
 
 
-def _sort_of_clevr(request: Request) -> Dataset:
+def _sort_of_clevr(request: Request, version: str | None = None, objects: int = 6) -> Dataset:
     return make_sort_of_clevr(
-        request.name, request.split, images=request.images, seed=request.seed, questions=request.questions
+        version or request.name,
+        request.split,
+        images=request.images,
+        seed=request.seed,
+        questions=request.questions,
+        objects=objects,
     )
 
 
@@ -100,8 +105,8 @@ def _find_stl10(data: str | Path | None) -> list[Path]:
     return [] if place is None else [place]
 
 
-def _generated(about: str) -> Entry:
-    return Entry(about, "made when opened", SORT_OF_CLEVR_SPLITS, _sort_of_clevr)
+def _generated(about: str, opened: Callable[[Request], Dataset] = _sort_of_clevr) -> Entry:
+    return Entry(about, "made when opened", SORT_OF_CLEVR_SPLITS, opened)
 
 
 def _cached(name: str, about: str, splits: tuple[str, ...] = ("test",)) -> tuple[str, Entry]:
@@ -110,6 +115,10 @@ def _cached(name: str, about: str, splits: tuple[str, ...] = ("test",)) -> tuple
 
 DATASETS: dict[str, Entry] = {
     "sort-of-clevr-v1": _generated("six shapes, 20 questions about them"),
+    **{
+        name: _generated(f"{objects} shapes by the same rules", partial(_sort_of_clevr, version=V1, objects=objects))
+        for objects, name in FEWER.items()
+    },
     "sort-of-clevr-stream": _generated("as v1, training on fresh scenes without end"),
     "sort-of-clevr-legacy": _generated("the public generator's rules, faults included"),
     **dict(
@@ -176,4 +185,6 @@ def open_dataset(
     `data` is where the original files lie (`BCN_DATA` by default), `images` takes the first so many, `seed` decides
     what a generated set holds, `questions` which of Sort-of-CLEVR's are asked about each image.
     """
+    if data is not None:
+        data_root(data)  # a place that is not there is an error, even of sets that need no files
     return find_entry(name).open(Request(name, split, data, images, seed, questions))

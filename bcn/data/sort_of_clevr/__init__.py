@@ -5,6 +5,7 @@ from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, questio
 from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes, repeats
 from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence
 from bcn.data.sort_of_clevr.sets import (
+    FEWER,
     LEGACY,
     SPLITS,
     STREAM,
@@ -18,6 +19,7 @@ from bcn.data.sort_of_clevr.sets import (
 __all__ = [
     "ANSWERS",
     "COLOURS",
+    "FEWER",
     "KINDS",
     "LEGACY",
     "RGB",

@@ -8,7 +8,7 @@ N scenes, K = 6 colours, Q questions of each.
 
 import numpy as np
 
-from bcn.data.sort_of_clevr.bits import below, smallest, words
+from bcn.data.bits import below, smallest, words
 from bcn.data.sort_of_clevr.scene import MIDDLE, SIDE, Scenes, squared_distances
 
 KINDS = ("shape", "left", "above", "closest", "furthest", "count")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bcn.data.sort_of_clevr.bits import below, smallest, words
+from bcn.data.bits import below, smallest, words
 
 COLOURS = ("red", "green", "blue", "orange", "gray", "yellow")
 SHAPES = ("square", "circle")

@@ -44,12 +44,3 @@ def smallest(key_NJ: np.ndarray, count: int) -> np.ndarray:
 def below(bound: int, word: np.ndarray) -> np.ndarray:
     """A number in 0 .. bound - 1 from the high 32 bits of a word: (high * bound) >> 32."""
     return ((word >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
-
-
-def permutation(seed: int, number: int, size: int) -> np.ndarray:
-    """The order in which sorting puts the first `size` words of `word(seed, number)`.
-
-    >>> permutation(0, 0, 5)
-    array([2, 0, 3, 1, 4])
-    """
-    return np.argsort(words(words(seed, number), np.arange(size)), kind="stable")
