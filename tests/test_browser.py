@@ -1,29 +1,28 @@
 """The page in a real browser: drag, ask, draw, move by keys, lose the server, on a desk and on a phone."""
 
-import json
 import re
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from small_weights import digit_weights, scene_run, word_weights
 
 pytest.importorskip("fastapi", reason="needs the extra web")
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+import pages  # noqa: E402
+from pages import drag, needs_chromium, opened, playwright, said, settled, truth  # noqa: E402
 
 import bcn  # noqa: E402
-from bcn.web.app import make_app  # noqa: E402
+from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw, from_sentence, question_bits  # noqa: E402
+from bcn.web.app import make_app, random_scene  # noqa: E402
+from bcn.web.site import about  # noqa: E402
 
-CHROMIUM = shutil.which("chromium")
-PATIENCE = 60_000
-"""milliseconds: no test waits for time, only for what has to happen, however busy the machine is"""
-CROWDED = 0.125
-"""what Math.random gives in these tests, so that the scene is always the same: an orange circle is at (12, 12)"""
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt-get install chromium)")
+pytestmark = needs_chromium
+browser = pages.browser
 
 
 @contextmanager
@@ -51,71 +50,11 @@ def address() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
-        playwright.expect.set_options(timeout=PATIENCE)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def page(browser, address):
     """A page that fails its test when it asks for anything from elsewhere or raises an error."""
     with opened(browser, address) as page:
         yield page
-
-
-@contextmanager
-def opened(browser, address: str, **context):
-    context = browser.new_context(**context)
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    page.add_init_script(f"Math.random = () => {CROWDED}")
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("request", lambda request: request.url.startswith(address) or troubles.append(request.url))
-    page.goto(address)
-    page.wait_for_selector("main[aria-busy=false]")
-    yield page
-    context.close()
-    assert not troubles
-
-
-def settled(page) -> list:
-    """Wait until the answers are those about the scene that is shown; give its objects as [x, y, shape]."""
-    page.wait_for_function(
-        """() => {
-            const shown = [...document.querySelectorAll('#scene .object')].map(o => {
-                const label = o.getAttribute('aria-label') ?? '';
-                const [, shape, x, y] = label.match(/\\w+ (\\w+) at (\\d+), (\\d+)/) ?? [];
-                return [Number(x), Number(y), shape];
-            });
-            return document.querySelector('#scene').dataset.answered === JSON.stringify(shown);
-        }"""
-    )
-    return json.loads(page.get_attribute("#scene", "data-answered"))
-
-
-def said(page, kind: str, colour: str) -> str:
-    return page.get_attribute(f"button[data-kind={kind}][data-colour={colour}]", "aria-label")
-
-
-def truth(label: str) -> str:
-    answer, _, verdict = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, (.*)", label).groups()
-    return answer if verdict == "right" else verdict.removeprefix("wrong: ")
-
-
-def drag(page, colour: str, x: int, y: int) -> None:
-    """Drag an object there, and wait until it is."""
-    box = page.locator("#scene").bounding_box()
-    from_ = page.locator(f"#scene [data-colour={colour}] .body").bounding_box()
-    page.mouse.move(from_["x"] + from_["width"] / 2, from_["y"] + from_["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] + (x + 0.5) / 75 * box["width"], box["y"] + (y + 0.5) / 75 * box["height"], steps=8)
-    page.mouse.up()
-    page.wait_for_selector(f"#scene [data-colour={colour}][aria-label$=' at {x}, {y}']")
 
 
 def test_dragging_changes_the_answers(page, address):
@@ -144,6 +83,59 @@ def test_dragging_changes_the_answers(page, address):
     right = sum(each["answer"] == each["truth"] for each in expected)
     assert page.inner_text("#score") == f"{right} of 36 right"
     assert float(page.get_attribute("#speed", "data-median")) > 0
+
+
+def test_scenes_in_the_browser_are_those_of_the_package(page):
+    """What `bcn export --to web` needs: random scenes, pixels and the truth, of tidy scenes and of dragged ones."""
+    script = (
+        "async ([name, given]) => { const m = await import('./scenes.js'); return given.map((each) => m[name](each)); }"
+    )
+    seeds = [0, 1, 7, 2**31, 2**32 - 1, *range(100, 120)]
+    found = page.evaluate(script, ["randomScene", seeds])
+    assert found == [[each.model_dump() for each in random_scene(seed)] for seed in seeds]
+    rng = np.random.default_rng(0)
+    for seed in seeds[:20]:
+        x, y = rng.integers(5, 70, (2, 1, 6)) // (1 if seed % 2 else 8) * (1 if seed % 2 else 8) + 5 * (seed % 2 == 0)
+        x, y = x.clip(5, 69), y.clip(5, 69)  # on a coarse grid there are ties, and objects on one another
+        shape = rng.integers(0, 2, (1, 6))
+        scene = Scenes(x.astype(np.int16), y.astype(np.int16), shape.astype(np.uint8), np.ones((1, 6), bool))
+        objects = [
+            {"colour": colour, "shape": SHAPES[shape[0, k]], "x": int(x[0, k]), "y": int(y[0, k])}
+            for k, colour in enumerate(COLOURS)
+        ]
+        pixels = page.evaluate("async (scene) => Array.from((await import('./scenes.js')).pixels(scene))", objects)
+        assert np.array_equal(np.array(pixels, np.uint8).reshape(3, 75, 75), draw(scene)[0])
+        true = page.evaluate(
+            """async (scene) => { const { COLOURS, KINDS, truth } = await import('./scenes.js');
+            return KINDS.flatMap((kind) => COLOURS.map((colour) => truth(scene, kind, colour))); }""",
+            objects,
+        )
+        answers = bcn.load(scene_run()).answers
+        assert true == [answers[number] for number in answer_all(scene)[0]]
+
+
+def test_sentences_in_the_browser_are_those_of_the_package(page):
+    language = about(bcn.load(scene_run()))["language"]
+    understand = """async ([text, language]) => { const m = await import('./scenes.js');
+        try { return Array.from(m.questionBits(m.understand(text, language))); }
+        catch (error) { return error.message; } }"""
+    sentences = [form.format(colour) for form in language["sentences"].values() for colour in COLOURS]
+    sentences += [
+        "is the GREY thing at the top",
+        "how many have the same shape as blue",
+        "shape of red",
+        "is green left?",
+    ]
+    numbers = []
+    for sentence in sentences:
+        found = page.evaluate(understand, [sentence, language])
+        assert found == from_sentence(sentence).tolist(), sentence
+        numbers.append(int((question_bits() == found).all(axis=1).argmax()))
+    assert [divmod(n, 6) for n in numbers[:36]] == [(k, c) for k in range(len(KINDS)) for c in range(6)]
+    for sentence in ("is there an object left of red", "why?", "", "is red not left?", "shape of red and blue"):
+        with pytest.raises(bcn.BcnError) as refused:
+            from_sentence(sentence)
+        assert page.evaluate(understand, [sentence, language]) == str(refused.value)
 
 
 def test_objects_answer_to_keys(page):

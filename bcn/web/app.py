@@ -150,7 +150,7 @@ def random_scene(seed: int) -> list[Object]:
 
 def answer_scene(reasoner: Reasoner, scene: Scene) -> tuple[Answers, np.ndarray]:
     """The answers of a model and the truth, and the image that was asked about, (H, W, 3)."""
-    scenes, bits = _scenes(scene.objects), question_bits()
+    scenes, bits = scenes_of(scene.objects), question_bits()
     if scene.questions is None:
         numbers = [number for number in range(36) if scenes.present[0, number % 6]]
     else:
@@ -174,7 +174,8 @@ def answer_scene(reasoner: Reasoner, scene: Scene) -> tuple[Answers, np.ndarray]
     return answers, picture
 
 
-def _scenes(objects: list[Object]) -> Scenes:
+def scenes_of(objects: list[Object]) -> Scenes:
+    """One scene as the data sets have it."""
     if len({each.colour for each in objects}) < len(objects):
         raise BcnError("two objects have the same colour: a scene has at most one of each colour")
     by_colour = {each.colour: each for each in objects}

@@ -9,7 +9,8 @@ const notice = document.getElementById("notice");
 const RETRY = 1500;
 
 function tabs() {
-  const all = [...document.querySelectorAll("[role=tab]")];
+  const all = [...document.querySelectorAll("[role=tab]")].filter((tab) => engine.panels.includes(tab.getAttribute("aria-controls")));
+  for (const tab of all) tab.hidden = false;
   const open = (tab) => {
     for (const each of all) {
       const here = each === tab;

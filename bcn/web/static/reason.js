@@ -1,13 +1,15 @@
 // The Reason panel: a scene to drag, all 36 answers, a sentence, the map, and the channels that an object supplied.
 
-const SIDE = 75, RADIUS = 5, CHANNELS_WIDE = 32, KEPT = 100;
-const CIRCLE = [0, 3, 4, 4, 4, 5, 4, 4, 4, 3, 0];  // half the width of each row of pixels
-const RGB = { red: "#f00", green: "#0f0", blue: "#00f", orange: "#ff9c00", gray: "#808080", yellow: "#ff0" };
+import { COLOURS, RADIUS, RGB, SIDE, halfWidth } from "./scenes.js";
+
+const CHANNELS_WIDE = 32, KEPT = 100;
+const ROWS = Array.from({ length: 2 * RADIUS + 1 }, (_, n) => n - RADIUS);
 const MARK = { red: "R", green: "G", blue: "B", orange: "O", gray: "Gy", yellow: "Y" };
 const KINDS = {
   shape: "Shape?", left: "On the left?", above: "Above the middle?",
   closest: "Shape of the closest?", furthest: "Shape of the furthest?", count: "How many of its shape?",
 };
+const ink = (colour) => `rgb(${RGB[colour]})`;
 const byId = (id) => document.getElementById(id);
 const percent = (share) => `${(100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)}\u00a0%`;
 
@@ -24,9 +26,9 @@ export function startReason(engine, weights, latest) {
   const times = [], buttons = {};
 
   // The scene, pixel for pixel as the model sees it
-  const nodes = Object.fromEntries(Object.keys(RGB).map((colour) => {
+  const nodes = Object.fromEntries(COLOURS.map((colour) => {
     const group = svg("g", { class: "object", tabindex: 0, role: "button", "data-colour": colour }, picture);
-    svg("path", { fill: RGB[colour], class: "body" }, group);
+    svg("path", { fill: ink(colour), class: "body" }, group);
     svg("rect", { class: "ring", x: -6.3, y: -6.3, width: 13.6, height: 13.6, rx: 1 }, group);
     group.addEventListener("pointerdown", (event) => {
       // the chosen object is taken even from under another, so that what was dropped there can be moved on
@@ -60,9 +62,8 @@ export function startReason(engine, weights, latest) {
 
   function drawScene() {
     for (const { colour, shape, x, y } of objects) {
-      const half = shape === "circle" ? CIRCLE : CIRCLE.map(() => RADIUS);
-      nodes[colour].querySelector(".body").setAttribute("d",
-        half.map((w, row) => `M${-w} ${row - RADIUS}h${2 * w + 1}v1h${-2 * w - 1}z`).join(""));
+      const line = (row, half = halfWidth(shape, row)) => `M${-half} ${row}h${2 * half + 1}v1h${-2 * half - 1}z`;
+      nodes[colour].querySelector(".body").setAttribute("d", ROWS.map((row) => line(row)).join(""));
       for (const node of [nodes[colour], labels[colour]]) node.setAttribute("transform", `translate(${x} ${y})`);
       nodes[colour].setAttribute("aria-label", `${colour} ${shape} at ${x}, ${y}`);
       nodes[colour].classList.toggle("chosen", colour === chosen);
@@ -118,12 +119,12 @@ export function startReason(engine, weights, latest) {
 
   function buildTable() {
     const head = table.tHead.insertRow();
-    head.innerHTML = "<th></th>" + Object.keys(RGB).map((colour) =>
-      `<th scope="col"><span class="swatch" data-colour="${colour}" style="background:${RGB[colour]}"></span>${colour}</th>`).join("");
+    head.innerHTML = "<th></th>" + COLOURS.map((colour) =>
+      `<th scope="col"><span class="swatch" data-colour="${colour}" style="background:${ink(colour)}"></span>${colour}</th>`).join("");
     for (const [kind, title] of Object.entries(KINDS)) {
       const row = table.tBodies[0].insertRow();
       row.innerHTML = `<th scope="row">${title}</th>`;
-      for (const colour of Object.keys(RGB)) {
+      for (const colour of COLOURS) {
         const button = document.createElement("button");
         Object.assign(button.dataset, { kind, colour });
         button.tabIndex = kind === "shape" && colour === "red" ? 0 : -1;

@@ -17,6 +17,7 @@ async function call(path, options) {
 const post = (path, value) =>
   call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 
+export const panels = ["reason", "find", "see"];
 export const weights = () => call("api/weights");
 export const newScene = (seed) => call(`api/scene?seed=${seed}`);
 export const reason = (scene) => post("api/reason", scene);

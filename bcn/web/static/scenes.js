@@ -1,0 +1,99 @@
+// Sort-of-CLEVR in the browser: scenes, their pixels, the truth, and sentences, bit for bit as the package has them.
+
+export const SIDE = 75, RADIUS = 5, MIDDLE = 37;
+export const CIRCLE = [0, 3, 4, 4, 4, 5, 4, 4, 4, 3, 0];  // half the width of each row of pixels
+export const RGB = {
+  red: [255, 0, 0], green: [0, 255, 0], blue: [0, 0, 255], orange: [255, 156, 0], gray: [128, 128, 128], yellow: [255, 255, 0],
+};
+export const COLOURS = Object.keys(RGB);
+export const KINDS = ["shape", "left", "above", "closest", "furthest", "count"];
+const SHAPES = ["square", "circle"], NONE = 1 << 14;
+
+// Half the width of the row of pixels so far below the centre of a shape.
+export const halfWidth = (shape, row) => (shape === "circle" ? CIRCLE[row + RADIUS] : RADIUS);
+
+// Word n of a seed: output n of SplitMix64.
+const wrap = (number) => BigInt.asUintN(64, number);
+function word(seed, n) {
+  let z = wrap(seed + (BigInt(n) + 1n) * 0x9e3779b97f4a7c15n);
+  z = wrap((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+  z = wrap((z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+  return z ^ (z >> 31n);
+}
+
+// Scene `seed` of the stream: all centres are drawn together until none overlap and none are ambiguous.
+export function randomScene(seed) {
+  const sample = word(word(0n, 3), seed), shapes = Number(word(sample, 0) & 63n);
+  for (let attempt = 0; ; attempt++) {
+    const low = word(sample, 64 + 2 * attempt), high = word(sample, 65 + 2 * attempt);
+    const centre = (six) => RADIUS + six + (six >= MIDDLE - RADIUS);
+    const objects = COLOURS.map((colour, k) => {
+      const bits = Number((k < 5 ? low >> BigInt(12 * k) : high) & 4095n);
+      return { colour, shape: SHAPES[(shapes >> k) & 1], x: centre(bits & 63), y: centre(bits >> 6) };
+    });
+    if (!overlap(objects) && !ambiguous(objects)) return objects;
+  }
+}
+const overlap = (objects) => objects.some((a, i) =>
+  objects.slice(0, i).some((b) => Math.max(Math.abs(a.x - b.x), Math.abs(a.y - b.y)) <= 2 * RADIUS));
+const squared = (a, b) => (a.x - b.x) ** 2 + (a.y - b.y) ** 2;
+const ambiguous = (objects) => objects.some((object) => {
+  const distances = SHAPES.map((shape) =>
+    objects.filter((other) => other !== object && other.shape === shape).map((other) => squared(object, other)));
+  return withinAPixel(...distances.map((of) => Math.min(NONE, ...of))) || withinAPixel(...distances.map((of) => Math.max(0, ...of)));
+});
+function withinAPixel(a, b) {
+  const rest = Math.abs(a - b) - 1;
+  return rest < 0 || rest ** 2 < 4 * Math.min(a, b);
+}
+
+// The image as three planes of bytes; a later colour covers an earlier one.
+export function pixels(objects) {
+  const plane = SIDE * SIDE, image = new Uint8Array(3 * plane).fill(255);
+  for (const { colour, shape, x, y } of inOrder(objects)) {
+    for (let row = -RADIUS; row <= RADIUS; row++) {
+      const half = halfWidth(shape, row), from = (y + row) * SIDE + x - half;
+      RGB[colour].forEach((value, channel) => image.fill(value, channel * plane + from, channel * plane + from + 2 * half + 1));
+    }
+  }
+  return image;
+}
+const inOrder = (objects) => COLOURS.map((colour) => objects.find((each) => each.colour === colour)).filter(Boolean);
+
+// The true answer to a kind of question about a colour; of equally distant objects the first colour counts.
+export function truth(objects, kind, colour) {
+  const all = inOrder(objects), own = all.find((each) => each.colour === colour);
+  const best = (others, better) => others.reduce((a, b) => (better(squared(own, b), squared(own, a)) ? b : a)).shape;
+  switch (kind) {
+    case "shape": return own.shape;
+    case "left": return own.x > MIDDLE ? "no" : "yes";
+    case "above": return own.y > MIDDLE ? "no" : "yes";
+    case "closest": return best(all.filter((each) => each !== own), (b, a) => b < a);
+    case "furthest": return best(all, (b, a) => b > a);
+    case "count": return String(all.filter((each) => each.shape === own.shape).length);
+  }
+}
+
+// The 11 numbers of a question: colour, relational or not, kind within these.
+export function questionBits({ kind, colour }) {
+  const bits = new Float32Array(11), k = KINDS.indexOf(kind);
+  bits[COLOURS.indexOf(colour)] = bits[6 + Math.floor(k / 3)] = bits[8 + (k % 3)] = 1;
+  return bits;
+}
+
+// A sentence as kind and colour; `language` holds the package's words, so that both understand the same.
+export function understand(sentence, language) {
+  const said = (sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map((each) => (each === "grey" ? "gray" : each));
+  const colours = said.filter((each) => COLOURS.includes(each));
+  let kinds = Object.keys(language.signs).filter((kind) => said.some((each) => language.signs[kind].includes(each)));
+  if (!kinds.length && said.includes("shape")) kinds = ["shape"];
+  if (colours.length === 1 && kinds.length === 1) {
+    const [kind] = kinds, [colour] = colours, signs = language.signs[kind] ?? [], yesNo = kind === "left" || kind === "above";
+    const free = new Set([...language.small, ...(yesNo ? language.yes_no : language.other), ...signs, colour]);
+    const inOrder = !yesNo || !said.slice(0, said.indexOf(colour)).some((each) => signs.includes(each));
+    if (inOrder && said.every((each) => free.has(each))) return { kind, colour };
+  }
+  const forms = KINDS.map((kind) => phrase({ kind, colour: "red" }, language)).join(" ");
+  throw new Error(`cannot understand '${sentence}': ask about one colour (${COLOURS.join(", ")}) like this: ${forms}`);
+}
+export const phrase = ({ kind, colour }, language) => language.sentences[kind].replace("{}", colour);
