@@ -1,4 +1,4 @@
-"""`bcn bench speed`, `bcn bench scaling` and `bcn bench data`."""
+"""`bcn bench speed`, `bcn bench scaling`, `bcn bench data` and `bcn bench runtime`."""
 
 import sys
 from pathlib import Path
@@ -59,6 +59,27 @@ def data(rounds: RoundsOption = 5, out: OutOption = Path("results/bench/data.jso
 
     figures = bench_data(rounds=rounds, say=_say)
     write_json(out, record("data", figures))
+    _print(figures)
+    print(f"written: {out}")
+
+
+@bench.command()
+def runtime(
+    weights: Annotated[
+        str, typer.Option(help="Name of shipped weights, a run's directory or a weights file.")
+    ] = "sort-of-clevr/multirn-h",
+    rounds: RoundsOption = 7,
+    seconds: SecondsOption = 1.0,
+    out: OutOption = Path("results/bench/runtime.json"),
+) -> None:
+    """A trained model in PyTorch and, exported, in onnxruntime: the time of a question and the answers per second."""
+    from bcn.ask import load
+    from bcn.bench.measure import record
+    from bcn.bench.runtime import bench_runtime
+    from bcn.data.files import write_json
+
+    figures = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
+    write_json(out, record("runtime", figures))
     _print(figures)
     print(f"written: {out}")
 
