@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from bcn.data.clevr.check import check_directory
-from bcn.data.clevr.format import ANSWERS, NO_ANSWER, open_questions
+from bcn.data.clevr.format import ANSWERS, NO_ANSWER, open_questions, shortest
 from bcn.data.clevr.layout import list_splits, read_questions, stream
 from bcn.data.clevr.program import KINDS, kind_of
 from bcn.data.clevr.question import make_questions
@@ -122,6 +123,27 @@ def test_an_epoch_is_a_permutation(clevr: Path) -> None:
     orders = [dataset.order(epoch, seed=0).tolist() for epoch in range(8)]
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
     assert len(set(map(tuple, orders))) > 1
+
+
+def test_short_questions_come_first(clevr: Path) -> None:
+    dataset = open_questions(clevr, "train", size=16)
+    whole = dataset[[0, 1, 2]]  # the second image has three questions, the others ten
+    for share, counts in ((0, (2, 2, 2)), (0.5, (6, 3, 6)), (0.99, (9, 3, 9))):
+        short = shortest(whole, share)
+        assert short.question is not None
+        assert short.kind is not None
+        assert (short.answer >= 0).sum(1).tolist() == list(counts)
+        for row, count in enumerate(counts):
+            asked = make_questions(make_scene(row))[: 3 if row == 1 else 10]
+            chosen = sorted(asked, key=lambda question: len(tokens(question["question"])))[:count]
+            for place, question in enumerate(chosen):
+                assert dataset.vocabulary.decode(short.question[row, place]) == tokens(question["question"])
+                assert dataset.answers[short.answer[row, place]] == question["answer"]
+                assert dataset.kinds[short.kind[row, place]] == kind_of(question["program"])
+        assert short.question.shape[2] == int((short.question != 0).sum(-1).max())
+    assert torch.equal(short.image, whole.image)
+    one = shortest(open_questions(clevr, "train", size=16)[[1]], 0.9)
+    assert one.answer.shape == (1, 2)
 
 
 def test_own_images_and_questions(own: Path) -> None:

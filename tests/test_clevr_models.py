@@ -190,6 +190,22 @@ def test_padding_is_neither_learned_from_nor_counted(data: Path, tmp_path: Path)
     assert record["questions"] == 11
 
 
+def test_the_curriculum_asks_more_from_epoch_to_epoch(tmp_path: Path) -> None:
+    """Rows of ten questions: 2, 4, 6, 8 and then all; and data that asks nothing in words has no such order."""
+    own = tmp_path / "own"
+    draw(own / "1.png", "red", 1, 0)
+    lines = [{"image": "1.png", "question": "is " * n + "it", "answer": "yes", "split": "train"} for n in range(1, 11)]
+    lines += [lines[0] | {"split": "val"}]
+    (own / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recipe = replace(find_recipe("own", "cpu"), model="clevr/q-type", batch=1, epochs=6, short_first=4)
+    record = train(recipe, seed=0, runs=tmp_path / "runs", data=own)
+    assert record["questions"] == 2 + 4 + 6 + 8 + 10 + 10
+    with pytest.raises(BcnError, match="asks nothing in words: train with short_first=0"):
+        train(replace(find_recipe("table3/mlp", "smoke"), short_first=1), seed=0, runs=tmp_path / "runs")
+    with pytest.raises(BcnError, match="short_first=-1"):
+        train(replace(recipe, short_first=-1), seed=0, runs=tmp_path / "runs")
+
+
 def test_the_five_families_are_those_of_the_kinds() -> None:
     from bcn.engine.evaluate import GROUPS
 

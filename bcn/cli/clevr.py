@@ -1,15 +1,21 @@
-"""`bcn clevr`: make scenes, questions and pictures like CLEVR's."""
+"""`bcn clevr`: make scenes, questions and pictures like CLEVR's; answer CLEVR's questions."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bcn.cli import app
 from bcn.errors import BcnError
 
-commands = typer.Typer(help="Make images and questions like CLEVR's.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from torch import nn
+
+commands = typer.Typer(help="Make images and questions like CLEVR's, and answer CLEVR's.", no_args_is_help=True)
 app.add_typer(commands, name="clevr")
+
+WeightsArgument = Annotated[Path, typer.Argument(help="A run's directory, or a weights file that `bcn train` wrote.")]
 
 
 @commands.command()
@@ -44,3 +50,77 @@ def make(
             done=lambda count: progress.advance(bar, count),
         )
     print(f"{directory} {split}: " + ("whole" if whole else f"shard {shard} is done, others are not yet"))
+
+
+@commands.command()
+def answer(
+    weights: WeightsArgument,
+    directory: Annotated[Path, typer.Argument(help="Images and questions, in CLEVR's layout or your own.")],
+    split: Annotated[str, typer.Option(help="Whose questions; they need no answers.")] = "test",
+    out: Annotated[Path, typer.Option(help=".txt: an answer per line; .json: with question_index.")] = Path(
+        "answers.txt"
+    ),
+) -> None:
+    """Answer the questions of a split into a file, for a test split whose answers others keep."""
+    from bcn.data.clevr.format import open_questions
+    from bcn.data.clevr.vocabulary import Vocabulary
+    from bcn.data.files import atomic_write
+    from bcn.engine.predict import predict
+
+    if out.suffix not in (".txt", ".json"):
+        raise BcnError(f"--out {out}: give a name that ends in .txt, an answer per line, or in .json")
+    model, description, size = _trained(weights)
+    words = Vocabulary(tuple(description["words"]))
+    dataset = open_questions(directory, split, size=size, vocabulary=words, answers=description["answers"])
+    said = predict(model, dataset, name=description["model"])
+    entries = [{"question_index": number, "answer": answer} for number, answer in said.items()]
+    text = json.dumps(entries) if out.suffix == ".json" else "\n".join(said.values())
+    with atomic_write(out) as temporary:
+        temporary.write_text(text + "\n")
+    print(f"{out}: {len(said):,} answers to {directory} {split}")
+
+
+@commands.command()
+def transfer(
+    weights: WeightsArgument,
+    data: Annotated[Path | None, typer.Option(help="Where original images and scenes lie (default: BCN_DATA).")] = None,
+    split: Annotated[str, typer.Option(help="Whose images.")] = "val",
+    questions: Annotated[int, typer.Option(min=1, max=200, help="How many questions about each image.")] = 40,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Ask about CLEVR's original images what our grammar makes of their scenes; accuracy with 95 % intervals."""
+    from bcn.cli.train import print_figures
+    from bcn.data.clevr.transfer import open_transfer
+    from bcn.engine.evaluate import check_fit, evaluate, metrics
+
+    model, description, size = _trained(weights)
+    dataset = open_transfer(
+        words=tuple(description["words"]),
+        answers=tuple(description["answers"]),
+        data=data,
+        split=split,
+        size=size,
+        questions=questions,
+    )
+    check_fit(model, dataset, description["model"])
+    figures = metrics(evaluate(model, dataset, batch=16), dataset)
+    about = {"data": dataset.name, "split": split, "model": description["model"], "images": len(dataset.image)}
+    if as_json:
+        print(json.dumps(about | {"metrics": figures}))
+    else:
+        print_figures(f"{description['model']} on {len(dataset.image)} original images of {split}", figures)
+
+
+def _trained(weights: Path) -> "tuple[nn.Module, dict[str, Any], int]":
+    """A model that is asked in words, what its file says of it, and the size of its images."""
+    import torch
+
+    from bcn.engine.machine import default_threads, keep_memory
+    from bcn.engine.trained import load_trained
+
+    keep_memory()
+    torch.set_num_threads(default_threads())
+    model, description = load_trained(weights)
+    if "words" not in description:
+        raise BcnError(f"{weights} holds {description['model']}, which is not asked in words: give a model of CLEVR's")
+    return model, description, 224 if description["data"].endswith("-224") else 128

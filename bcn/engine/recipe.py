@@ -62,6 +62,8 @@ class Recipe:
     augment: bool = False
     non_relational_first: int = 0
     """epochs at the start in which only the non-relational questions are asked"""
+    short_first: int = 0
+    """epochs in which the questions asked about an image grow from its shortest to all, where they are in words"""
     vectors: Literal["random", "glove"] = "random"
     """what the vectors of words start from, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
@@ -73,7 +75,7 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
-LATER = {"vectors": "random"}
+LATER = {"vectors": "random", "short_first": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
@@ -94,6 +96,7 @@ def check(recipe: Recipe) -> None:
         f"batch={recipe.batch}": recipe.batch < 1,
         f"epochs={recipe.epochs}": recipe.epochs < 1,
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
+        f"short_first={recipe.short_first}": recipe.short_first < 0,
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
         f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
         f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),

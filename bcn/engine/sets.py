@@ -51,6 +51,8 @@ class Sets(NamedTuple):
                 f"{self.train.name} does not ask non-relational questions apart from others; "
                 "train with non_relational_first=0"
             )
+        if recipe.short_first and not isinstance(self.train, QuestionDataset):
+            raise BcnError(f"{self.train.name} asks nothing in words: train with short_first=0")
 
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}

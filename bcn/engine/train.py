@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bcn.data.batch import Batch, Dataset
+from bcn.data.clevr.format import shortest
 from bcn.data.clevr.program import FAMILIES
 from bcn.data.files import write_json
 from bcn.engine.checkpoint import load_checkpoint, save_checkpoint, save_weights
@@ -94,6 +95,8 @@ class Trainer:
             batch = batch._replace(image=self.sets.train.augment(batch.image, generator))
         if at.epoch < self.recipe.non_relational_first:
             batch = first_half(batch)
+        if at.epoch < self.recipe.short_first:
+            batch = shortest(batch, at.epoch / self.recipe.short_first)
         return move(batch, self.ranks.device)
 
     def step(self, model: nn.Module, batch: Batch, *, answers: int) -> Tensor:

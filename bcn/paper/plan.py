@@ -66,7 +66,7 @@ def measure(recipe: Recipe, *, alone: bool) -> Estimate:
     from bcn.engine.stop import Stop
     from bcn.engine.train import Trainer
 
-    recipe = replace(recipe, non_relational_first=0)  # the later, longer kind of step
+    recipe = replace(recipe, non_relational_first=0, short_first=0)  # the later, longer kind of step
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)
     dataset = open_dataset(data.name, data.split, images=data.train, questions=data.questions)

@@ -143,6 +143,19 @@ def open_questions(
     return dataset if images is None else dataset.first(images)
 
 
+def shortest(batch: Batch, share: float) -> Batch:
+    """The two questions of each row that have the fewest words, and this share of the others, from short to long."""
+    assert batch.question is not None
+    words_BQ = (batch.question != PADDING).sum(-1).masked_fill(batch.answer < 0, batch.question.shape[2] + 1)
+    place_Bq = words_BQ.argsort(dim=1, stable=True)[:, : 2 + int(share * max(0, words_BQ.shape[1] - 2))]
+    question_BqL = batch.question.take_along_dim(place_Bq[..., None], 1)
+    return batch._replace(
+        answer=batch.answer.take_along_dim(place_Bq, 1),
+        question=question_BqL[..., : max(1, int((question_BqL != PADDING).sum(-1).max()))],
+        kind=None if batch.kind is None else batch.kind.take_along_dim(place_Bq, 1),
+    )
+
+
 def _training(root: Path) -> str | None:
     return next((split for split in ("train", "trainA") if split in list_splits(root)), None)
 

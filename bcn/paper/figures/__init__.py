@@ -14,6 +14,7 @@ FIGURES = {
     "activation-scaled-mnist": "figures 4 and 7: what a BCN broadcasts of digits (weights)",
     "activation-stl10": "figures 4 and 7: of photographs (weights)",
     "activation-sort-of-clevr": "figures 4 and 8: of scenes (weights)",
+    "activation-clevr": "figures 4 and 8: of scenes like CLEVR's (weights)",
     "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees (weights)",
     "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3 (records)",
 }
@@ -21,6 +22,7 @@ WITH_WEIGHTS = {
     "activation-scaled-mnist": ("scaled-mnist", "scaled-mnist-v1"),
     "activation-stl10": ("stl10", "stl10"),
     "activation-sort-of-clevr": ("sort-of-clevr", "sort-of-clevr-v1"),
+    "activation-clevr": ("clevr", "clevr-like-v1"),
     "misclassified": ("scaled-mnist", "more-scaled-mnist-45-v1"),
 }
 """the family of models that a figure shows, and the data set that its images come from"""

@@ -40,7 +40,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, peak, batch = 20, 0.001, 16
+    epochs, short_first, peak, batch = 20, 8, 0.001, 16
     return replace(
         recipe,
         scale=scale,
@@ -48,12 +48,15 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
         optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.1, clip=10.0, average=0.999),
         batch=batch,
         epochs=epochs,
+        short_first=short_first,
         vectors="random",
         deviations=(
             *recipe.deviations,
             *LIKE,
             f"{epochs} epochs in steps of {batch} images, one-cycle to {peak:g}, averaged weights, gradients clipped, "
             "instead of 400 epochs of falling rates",
+            f"from short to long: in the first {short_first} epochs the questions asked about an image grow from "
+            "the two that have the fewest words to all ten",
         ),
     )
 

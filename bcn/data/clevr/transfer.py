@@ -1,0 +1,55 @@
+"""Original images of CLEVR with questions of our grammar about their scenes, for models that saw our images alone.
+
+The original questions need not be there: `scenes/CLEVR_<split>_scenes*.json` and the images of some scenes will do.
+"""
+
+import json
+from pathlib import Path
+
+from bcn.data.clevr.format import QuestionDataset, open_questions
+from bcn.data.clevr.layout import stream
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.vocabulary import Vocabulary
+from bcn.data.files import atomic_write, cache_root, data_root
+from bcn.errors import BcnError
+
+NAME = "clevr-transfer-v1"
+FOLDERS = ("clevr", "CLEVR_v1.0", ".")
+
+
+def open_transfer(
+    *,
+    words: tuple[str, ...],
+    answers: tuple[str, ...],
+    data: str | Path | None = None,
+    split: str = "val",
+    size: int = 128,
+    questions: int = 40,
+) -> QuestionDataset:
+    """The original images that are here, each with so many questions, in the words and answers of a model."""
+    root = data_root(data)
+    files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
+    for file in files:
+        pictures = file.parent.parent.resolve() / "images" / split
+        scenes = [scene for scene in stream(file, "scenes") if (pictures / scene["image_filename"]).is_file()]
+        if scenes:
+            break
+    else:
+        raise BcnError(
+            f"{root} has no CLEVR images of the split {split} with their scenes: give with --data or BCN_DATA a "
+            f"directory that holds scenes/CLEVR_{split}_scenes.json and images/{split}, itself or in "
+            f"{' or '.join(FOLDERS[:2])}"
+        )
+    asked = [
+        question | {"image_filename": str(pictures / scene["image_filename"])}  # where it lies, whoever asks
+        for scene in scenes
+        for question in make_questions(scene | {"split": split}, count=questions)
+    ]
+    place = cache_root() / NAME / "made"
+    path, text = place / "questions" / f"CLEVR_{split}_questions.json", json.dumps({"info": {}, "questions": asked})
+    if not path.is_file() or path.read_text() != text:
+        with atomic_write(path) as temporary:
+            temporary.write_text(text)
+    dataset = open_questions(place, split, size=size, vocabulary=Vocabulary(words), answers=answers)
+    dataset.name = NAME
+    return dataset
