@@ -9,6 +9,7 @@ from torch import Tensor
 from bcn.layers import kernel
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.pooled import pooled_sum
+from bcn.layers.pooled_max import pooled_max
 from bcn.layers.relation import MultiRelation, PairRelation
 
 VECTORS = [width for width in (16, 8) if width <= kernel.vector_width()]
@@ -123,3 +124,64 @@ def test_questions_asked_twice_are_computed_once():
     assert torch.equal(found, expected)
     sizes = [event.input_shapes[1] for event in profile.events() if event.name == "bcn::pooled_sum"]
     assert sizes == [[6, 64]]
+
+
+def strongest_by_hand(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Every position by itself, and the first of the largest."""
+    values, positions = [], []
+    for image in base:
+        hidden = image
+        for weight, bias in zip(weights, biases, strict=True):
+            hidden = hidden.relu() @ weight.t() + bias
+        best = [max(range(len(hidden)), key=lambda n, k=k: hidden[n, k].item()) for k in range(hidden.shape[1])]
+        values.append(torch.stack([hidden[n, k] for k, n in enumerate(best)]))
+        positions.append(torch.tensor(best))
+    return torch.stack(values), torch.stack(positions)
+
+
+MAXIMA = {
+    "even": (2, 100, [64, 128]),
+    "one position": (3, 1, [64, 64]),
+    "more positions than a block": (1, 300, [64, 64, 128]),
+    "more channels than positions": (3, 5, [128, 64, 256]),
+    "narrow": (2, 9, [6, 5]),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("width", [*VECTORS, 0], ids=lambda width: f"vector{width}" if width else "torch")
+@pytest.mark.parametrize("name", MAXIMA)
+def test_maxima_are_exact(name, width, threads, monkeypatch):
+    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    images, objects, widths = MAXIMA[name]
+    base, _, _, *rest = problem(images, objects, [0], widths)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found = []
+    try:
+        for function, dtype in ((pooled_max, torch.float32), (strongest_by_hand, torch.float64)):
+            tensors = [x.to(dtype, copy=True).requires_grad_() for x in (base, *rest)]
+            half = len(rest) // 2
+            value, position = function(tensors[0], tensors[1 : 1 + half], tensors[1 + half :])
+            slope = torch.linspace(-1, 1, value.numel(), dtype=dtype).view_as(value)
+            found.append((position, value, *torch.autograd.grad((value.relu() * slope).sum(), tensors)))
+    finally:
+        torch.set_num_threads(before)
+    ours, theirs = found
+    assert torch.equal(ours[0], theirs[0])
+    for mine, exact in zip(ours[1:], theirs[1:], strict=True):
+        assert mine.dtype == torch.float32
+        assert ((mine - exact).abs().max() / exact.abs().max().clamp(min=1)).item() <= 1e-5
+
+
+@pytest.mark.parametrize("width", [*VECTORS, 0])
+def test_a_maximum_is_the_first_of_equals_and_hides_nothing(width, monkeypatch):
+    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    base, _, _, weight, bias = problem(2, 40, [0], [64, 64])
+    base[0, 20:] = base[0, :20]
+    base[1, 7, 3] = torch.nan
+    base[1, 30, 3] = torch.nan
+    value, position = pooled_max(base, [weight], [bias])
+    assert (position[0] < 20).all()
+    assert value[1].isnan().all()
+    assert (position[1] == 7).all()

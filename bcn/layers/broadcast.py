@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from bcn.errors import BcnError
 from bcn.layers.concat import Pointwise, as_map, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
+from bcn.layers.pooled_max import pooled_max, through
 
 
 class SkipConv(nn.Module):
@@ -37,50 +38,37 @@ class SkipConv(nn.Module):
         height, width = map_BCHW.shape[-2:]
         return coordinate_planes(height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
 
-    def hidden(self, map_BCHW: Tensor) -> Tensor:
-        """[F, C] * k up to the input of the last convolution, or of the only one: rows (B, n, S)."""
-        sources = rows(map_BCHW), rows(self.planes_like(map_BCHW))
-        if not self.k.rest:
-            return torch.cat([sources[0], sources[1].expand(map_BCHW.shape[0], -1, -1)], dim=2)
-        hidden = self.k.first.forward_rows(*sources).relu_()
-        for layer in self.k.rest[:-1]:
-            hidden = layer.forward_rows(hidden).relu_()
-        return hidden
+    def first(self, map_BCHW: Tensor) -> Tensor:
+        """The first convolution of [F, C] * k before its ReLU: rows (B, n, S)."""
+        return self.k.first.forward_rows(rows(map_BCHW), rows(self.planes_like(map_BCHW)))
 
-    def last(self) -> tuple[Tensor, Tensor | None]:
-        """The weight (K, S) and the bias of the last convolution."""
-        layer = (self.k.first, *self.k.rest)[-1]
-        return layer.weight.flatten(1), layer.bias
+    def rest(self) -> tuple[list[Tensor], list[Tensor]]:
+        """The weights and biases of the further convolutions."""
+        biases = [layer.bias for layer in self.k.rest if layer.bias is not None]
+        return [layer.weight.flatten(1) for layer in self.k.rest], biases
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        return as_map(F.linear(self.hidden(map_BCHW), *self.last()).relu_(), map_BCHW)
+        return as_map(through(self.first(map_BCHW), *self.rest()).relu_(), map_BCHW)
 
     def extra_repr(self) -> str:
         return f"planes={self.planes!r}, origin={self.origin!r}"
 
 
-def _max(hidden_BnS: Tensor, weight_KS: Tensor, bias_K: Tensor | None) -> tuple[Tensor, Tensor]:
-    """ReLU after the maximum, where it is n times cheaper: the two commute.
-
-    The gradient of a maximum goes to one position, so the convolution is run without a gradient to find the positions,
-    and once more, with one, at those alone.
-    """
-    with torch.no_grad():
-        value, position_BK = F.linear(hidden_BnS, weight_KS, bias_K).max(dim=1)
-    if torch.is_grad_enabled() and not torch.compiler.is_exporting():
-        chosen_BKS = hidden_BnS.gather(1, position_BK[..., None].expand(-1, -1, hidden_BnS.shape[2]))
-        value = (chosen_BKS * weight_KS).sum(dim=2)
-        value = value if bias_K is None else value + bias_K
-    return value.relu(), position_BK
+def _max(first_BnS: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
+    value_BK, position_BK = pooled_max(first_BnS, weights, biases)
+    return value_BK.relu(), position_BK
 
 
-def _average(hidden_BnS: Tensor, weight_KS: Tensor, bias_K: Tensor | None) -> tuple[Tensor, Tensor]:
+def _average(first_BnS: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
     """The mean comes from everywhere; its position is where the channel is strongest."""
-    hidden_BnK = F.linear(hidden_BnS, weight_KS, bias_K)
-    return F.relu(hidden_BnK).mean(dim=1), hidden_BnK.argmax(dim=1)
+    last_BnK = through(first_BnS, weights, biases)
+    return F.relu(last_BnK).mean(dim=1), last_BnK.argmax(dim=1)
 
 
-POOLS: dict[str, Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]] = {"max": _max, "average": _average}
+POOLS: dict[str, Callable[[Tensor, list[Tensor], list[Tensor]], tuple[Tensor, Tensor]]] = {
+    "max": _max,
+    "average": _average,
+}
 
 
 class BroadcastConv(SkipConv):
@@ -107,7 +95,7 @@ class BroadcastConv(SkipConv):
 
     def pooled(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
         """The vector that is broadcast, (B, K), and the position, counted row by row, that each channel came from."""
-        return POOLS[self.pool](self.hidden(map_BCHW), *self.last())
+        return POOLS[self.pool](self.first(map_BCHW), *self.rest())
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         (vector_BK, _), planes = self.pooled(map_BCHW), self.planes_like(map_BCHW)

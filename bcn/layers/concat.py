@@ -64,10 +64,11 @@ class ConcatConv1x1(nn.Conv2d):
             elif source.shape[2]:
                 everywhere.append(F.linear(source, weight))
         assert constant is not None
-        *small, large = sorted(everywhere, key=lambda term: term.shape[0])
-        for term in (*small, constant[:, None] if constant.dim() == 2 else constant):
-            large = large + term
-        return large
+        # The terms with fewer rows first, so that the large one is gone through once.
+        total = constant[:, None] if constant.dim() == 2 else constant
+        for term in sorted(everywhere, key=lambda term: term.shape[0]):
+            total = term + total
+        return total
 
 
 class Pointwise(nn.ModuleList):

@@ -114,7 +114,7 @@ def _pooled_sum(
     """The sums, and which of the last layer's activations are positive, empty unless kept."""
     positive = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.uint8)
     if kernel.fits(base.dtype, _widths(base, weights)):
-        return kernel.forward(base, shift, owner, weights, biases, positive if keep else None), positive
+        return kernel.sum_forward(base, shift, owner, weights, biases, positive if keep else None), positive
     work = _Work(base, shift, owner, weights, biases)
     total = base.new_zeros(len(shift), work.widths[-1])
     for chunk in work.chunks:
@@ -157,7 +157,7 @@ def _pooled_sum_backward(
     """The gradients of base, shift, the weights and the biases, in this order."""
     kept = positive.numel() > 0
     if kernel.fits(base.dtype, _widths(base, weights)):
-        return kernel.backward(grad, base, shift, owner, weights, biases, positive if kept else None)
+        return kernel.sum_backward(grad, base, shift, owner, weights, biases, positive if kept else None)
     work = _Work(base, shift, owner, weights, biases)
     grad = grad.contiguous()
     grads = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (base, shift, *weights, *biases)]

@@ -115,8 +115,11 @@ class MultiRelation(_Relation):
         self.broadcast = broadcast
 
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
-        vector_BK = self.broadcast.pooled(map_BCHW)[0] if self.broadcast is not None else None
-        base_BnK = self.g.first.forward_rows(rows(map_BCHW), vector_BK, self._planes(map_BCHW), None)
+        base_BnK = self.g.first.forward_rows(rows(map_BCHW), None, self._planes(map_BCHW), None)
+        if self.broadcast is not None:
+            # What is broadcast is the same for all objects, as a question is, and there are fewer questions.
+            by_vector_BK = F.linear(self.broadcast.pooled(map_BCHW)[0], self.g.first.parts()[1])
+            shift = shift + (by_vector_BK[:, None] if owner_U is None else by_vector_BK.index_select(0, owner_U))
         return self._sum(base_BnK, shift, owner_U)
 
 

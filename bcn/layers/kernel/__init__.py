@@ -1,4 +1,4 @@
-"""The hot loop of `bcn.layers.pooled` in C, for 32-bit floats on CPUs with AVX-512 or AVX2.
+"""The hot loops of `bcn.layers.pooled` and `pooled_max` in C, for 32-bit floats on CPUs with AVX-512 or AVX2.
 
 It does in one pass through the cache what torch needs several for: the matrix products, and around them the sums, ReLUs
 and masks. Threads share out the questions; in the backward pass, whole images.
@@ -20,8 +20,10 @@ from torch import Tensor
 
 COLUMNS = 64
 LAYERS = 8
+NO_MEMORY = "no memory for the buffers of the hot loop"
 
 Result = TypeVar("Result")
+Share = TypeVar("Share")
 Piece = tuple[int, int, int]
 """an image, the first of its questions, and the one after the last"""
 
@@ -45,7 +47,7 @@ def fits(dtype: torch.dtype, widths: Sequence[int]) -> bool:
     return suits and vector_width() > 0
 
 
-def forward(
+def sum_forward(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], positive: Tensor | None
 ) -> Tensor:
     """The sums (U, G); sets one bit of `positive`, (U, n, G / 8) bytes, for each last activation that is positive."""
@@ -54,13 +56,13 @@ def forward(
     weights, biases = [w.contiguous() for w in weights], [b.contiguous() for b in biases]
 
     def run(share: list[Piece]) -> None:
-        _call(share, base, shift, weights, biases, total, positive)
+        _call_sum(share, base, shift, weights, biases, total, positive)
 
     _share_out(run, _shares(owner, split=True))
     return total
 
 
-def backward(
+def sum_backward(
     grad: Tensor,
     base: Tensor,
     shift: Tensor,
@@ -78,7 +80,7 @@ def backward(
         sums = [torch.zeros_like(parameter) for parameter in (*weights, *biases)]
         grad_weights, grad_biases = sums[: len(weights)], sums[len(weights) :]
         grads = (grad, grad_base, grad_shift)
-        _call(share, base, shift, weights, biases, None, positive, grads, grad_weights, grad_biases)
+        _call_sum(share, base, shift, weights, biases, None, positive, grads, grad_weights, grad_biases)
         return sums
 
     shares = _share_out(run, _shares(owner, split=False)) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
@@ -101,14 +103,14 @@ def _shares(owner: Tensor, *, split: bool) -> list[list[Piece]]:
     return [share for share in shares if share]
 
 
-def _share_out(run: Callable[[list[Piece]], Result], shares: list[list[Piece]]) -> list[Result]:
+def _share_out(run: Callable[[Share], Result], shares: list[Share]) -> list[Result]:
     if len(shares) <= 1:
         return [run(share) for share in shares]
     with ThreadPoolExecutor(len(shares)) as pool:
         return list(pool.map(run, shares))
 
 
-def _call(
+def _call_sum(
     share: list[Piece],
     base: Tensor,
     shift: Tensor,
@@ -122,24 +124,91 @@ def _call(
 ) -> None:
     library = _library()
     assert library is not None
-    widths = [base.shape[2], *(len(weight) for weight in weights)]
-    failed = library.bcn_pooled(
+    failed = library.bcn_pooled_sum(
         vector_width(),
         ctypes.c_long(len(share)),
         _longs([image for image, _, _ in share]),
         _longs([share[0][1], *(last for _, _, last in share)]),
-        ctypes.c_long(base.shape[1]),
-        len(weights),
-        _longs(widths),
+        *_sizes(base, weights),
         *_pointers(base, shift),
-        (ctypes.c_void_p * len(weights))(*_pointers(*weights)),
-        (ctypes.c_void_p * len(biases))(*_pointers(*biases)),
+        *_arrays(weights, biases),
         *_pointers(total, positive, *(grads or (None, None, None))),
-        (ctypes.c_void_p * len(grad_weights))(*_pointers(*grad_weights)),
-        (ctypes.c_void_p * len(grad_biases))(*_pointers(*grad_biases)),
+        *_arrays(grad_weights, grad_biases),
     )
     if failed:
-        raise MemoryError("no memory for the buffers of the hot loop")
+        raise MemoryError(NO_MEMORY)
+
+
+def max_forward(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """The maxima (B, G) and their positions."""
+    value = base.new_empty(len(base), len(weights[-1]))
+    position = torch.empty_like(value, dtype=torch.long)
+    base, weights, biases = base.contiguous(), [w.contiguous() for w in weights], [b.contiguous() for b in biases]
+
+    def run(images: range) -> None:
+        _call_max(images, base, weights, biases, value, position)
+
+    _share_out(run, _ranges(len(base)))
+    return value, position
+
+
+def max_backward(
+    grad: Tensor, position: Tensor, base: Tensor, weights: list[Tensor], biases: list[Tensor]
+) -> list[Tensor]:
+    """The gradients of base, the weights and the biases."""
+    grad, base, position = grad.contiguous(), base.contiguous(), position.contiguous()
+    weights, biases = [w.contiguous() for w in weights], [b.contiguous() for b in biases]
+    grad_base = torch.zeros_like(base)
+
+    def run(images: range) -> list[Tensor]:
+        sums = [torch.zeros_like(parameter) for parameter in (*weights, *biases)]
+        _call_max(images, base, weights, biases, None, position, (grad, grad_base), sums)
+        return sums
+
+    shares = _share_out(run, _ranges(len(base))) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
+    return [grad_base, *(torch.stack(sums).sum(dim=0) for sums in zip(*shares, strict=True))]
+
+
+def _ranges(images: int) -> list[range]:
+    threads = torch.get_num_threads()
+    cuts = [images * step // threads for step in range(threads + 1)]
+    return [range(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
+
+
+def _call_max(
+    images: range,
+    base: Tensor,
+    weights: list[Tensor],
+    biases: list[Tensor],
+    value: Tensor | None,
+    position: Tensor,
+    grads: tuple[Tensor, ...] = (),
+    sums: Sequence[Tensor] = (),
+) -> None:
+    library = _library()
+    assert library is not None
+    failed = library.bcn_pooled_max(
+        vector_width(),
+        ctypes.c_long(images.start),
+        ctypes.c_long(images.stop),
+        *_sizes(base, weights),
+        *_pointers(base),
+        *_arrays(weights, biases),
+        *_pointers(value, position, *(grads or (None, None))),
+        *_arrays(sums[: len(weights)], sums[len(weights) :]),
+    )
+    if failed:
+        raise MemoryError(NO_MEMORY)
+
+
+def _sizes(base: Tensor, weights: list[Tensor]) -> tuple[ctypes.c_long, int, ctypes.Array[ctypes.c_long]]:
+    """Objects, layers and widths."""
+    widths = [base.shape[2], *(len(weight) for weight in weights)]
+    return ctypes.c_long(base.shape[1]), len(weights), _longs(widths)
+
+
+def _arrays(*lists: Sequence[Tensor]) -> list[ctypes.Array[ctypes.c_void_p]]:
+    return [(ctypes.c_void_p * len(tensors))(*_pointers(*tensors)) for tensors in lists]
 
 
 def _longs(values: list[int]) -> ctypes.Array[ctypes.c_long]:

@@ -1,8 +1,10 @@
-/* The hot loop of bcn/layers/pooled.py in C, for one image: forward and backward of
- *   total_u = sum over objects of relu(W_L ... relu(W_1 relu(base_n + shift_u) + b_1) ... + b_L).
+/* The hot loops of bcn/layers/pooled.py and pooled_max.py in C, for one image: forward and backward of
+ *   total_u = sum over objects of relu(W_L ... relu(W_1 relu(base_n + shift_u) + b_1) ... + b_L)
+ * and, for a BCN, of the maximum over positions instead of the sum, without the last relu.
  * Written for the vector registers (AVX-512, or AVX2 with FMA): matrix products with what stands before and after them
  * done while the data is in the first- and second-level cache. Plain C with the vector extensions of GCC and Clang.
  */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +18,12 @@ struct work {
     int layers;
     long widths[LAYERS + 1];
     const float *base, *shift, *grad;
-    const float *weights[LAYERS], *biases[LAYERS];
+    const float *biases[LAYERS];
     float *total;
     uint32_t *positive;
+    float *value;      /* the maxima, where these are wanted */
+    int32_t *place;    /* and their rows */
+    const long *chosen; /* in the backward pass, the row of each channel's maximum, or -1 */
     float *grad_base, *grad_shift, *grad_weights[LAYERS], *grad_biases[LAYERS];
     float *packed[LAYERS], *packed_back[LAYERS], *hidden[LAYERS + 1], *flowing[2];
 };
@@ -83,46 +88,68 @@ static float *take(float **rest, long count)
     return taken;
 }
 
-/* w (out, in) in panels: of out for the forward product, of in for the backward one. */
-static void pack(const float *w, long out, long in, float *forward, float *backward)
+/* w (out, in) in panels of out, for the forward product. */
+static void pack(const float *w, long out, long in, float *packed)
 {
-    for (long o = 0; o < out; o++)
-        for (long i = 0; i < in; i++) {
-            forward[(o / PANEL * in + i) * PANEL + o % PANEL] = w[o * in + i];
-            if (backward)
-                backward[(i / PANEL * out + o) * PANEL + i % PANEL] = w[o * in + i];
-        }
+    for (long panel = 0; panel < out; panel += PANEL)
+        for (long i = 0; i < in; i++)
+            for (long o = 0; o < PANEL; o++)
+                *packed++ = w[(panel + o) * in + i];
 }
 
-/* Part p is the questions begin[p] to begin[p + 1] - 1, all about image[p]. `grad` is null in the forward pass;
- * `positive`, one bit for each activation of the last layer, may be null. Returns 0, or 1 without memory. */
-int bcn_pooled(int width, long parts, const long *image, const long *begin, long objects, int layers, const long *widths,
-               const float *base, const float *shift, const float *const *weights, const float *const *biases,
-               float *total, uint32_t *positive, const float *grad, float *grad_base, float *grad_shift,
-               float *const *grad_weights, float *const *grad_biases)
+/* w (out, in) in panels of in, for the backward product. */
+static void pack_back(const float *w, long out, long in, float *packed)
 {
-    struct work w = {.objects = objects, .layers = layers};
+    for (long panel = 0; panel < in; panel += PANEL)
+        for (long o = 0; o < out; o++, packed += PANEL)
+            memcpy(packed, w + o * in + panel, PANEL * sizeof(float));
+}
+
+/* The buffers and packed weights of one call; what is returned is to be freed. Null without memory. */
+static float *prepare(struct work *w, int layers, const long *widths, const float *const *weights,
+                      const float *const *biases, float *const *grad_weights, float *const *grad_biases)
+{
     long need = 0, widest = 0;
+    w->layers = layers;
     for (int l = 0; l <= layers; l++) {
-        w.widths[l] = widths[l];
+        w->widths[l] = widths[l];
         need += BLOCK * widths[l] + 16 + (l < layers ? 2 * (widths[l] * widths[l + 1] + 16) : 0);
         widest = widths[l] > widest ? widths[l] : widest;
     }
     need += 2 * (BLOCK * widest + 16);
     float *memory = aligned_alloc(64, (size_t)(need * (long)sizeof(float) + 63) / 64 * 64), *rest = memory;
     if (!memory)
-        return 1;
+        return NULL;
     for (int l = 0; l <= layers; l++)
-        w.hidden[l] = take(&rest, BLOCK * widths[l]);
-    w.flowing[0] = take(&rest, BLOCK * widest), w.flowing[1] = take(&rest, BLOCK * widest);
+        w->hidden[l] = take(&rest, BLOCK * widths[l]);
+    w->flowing[0] = take(&rest, BLOCK * widest), w->flowing[1] = take(&rest, BLOCK * widest);
     for (int l = 0; l < layers; l++) {
-        w.packed[l] = take(&rest, widths[l] * widths[l + 1]);
-        w.packed_back[l] = grad ? take(&rest, widths[l] * widths[l + 1]) : NULL;
-        pack(weights[l], widths[l + 1], widths[l], w.packed[l], w.packed_back[l]);
-        w.weights[l] = weights[l], w.biases[l] = biases[l];
-        if (grad)
-            w.grad_weights[l] = grad_weights[l], w.grad_biases[l] = grad_biases[l];
+        w->packed[l] = take(&rest, widths[l] * widths[l + 1]);
+        pack(weights[l], widths[l + 1], widths[l], w->packed[l]);
+        w->biases[l] = biases[l];
+        if (grad_weights) {
+            w->packed_back[l] = take(&rest, widths[l] * widths[l + 1]);
+            pack_back(weights[l], widths[l + 1], widths[l], w->packed_back[l]);
+            w->grad_weights[l] = grad_weights[l], w->grad_biases[l] = grad_biases[l];
+        }
     }
+    return memory;
+}
+
+static void forward(int width, const struct work *w) { (width == 16 ? forward_avx512 : forward_avx2)(w); }
+static void backward(int width, const struct work *w) { (width == 16 ? backward_avx512 : backward_avx2)(w); }
+
+/* The sums. Part p is the questions begin[p] to begin[p + 1] - 1, all about image[p]. `grad` is null in the forward
+ * pass; `positive`, one bit for each activation of the last layer, may be null. Returns 0, or 1 without memory. */
+int bcn_pooled_sum(int width, long parts, const long *image, const long *begin, long objects, int layers,
+                   const long *widths, const float *base, const float *shift, const float *const *weights,
+                   const float *const *biases, float *total, uint32_t *positive, const float *grad, float *grad_base,
+                   float *grad_shift, float *const *grad_weights, float *const *grad_biases)
+{
+    struct work w = {.objects = objects};
+    float *memory = prepare(&w, layers, widths, weights, biases, grad ? grad_weights : NULL, grad_biases);
+    if (!memory)
+        return 1;
     for (long p = 0; p < parts; p++) {
         w.questions = begin[p + 1] - begin[p];
         w.base = base + image[p] * objects * widths[0];
@@ -132,12 +159,59 @@ int bcn_pooled(int width, long parts, const long *image, const long *begin, long
             w.grad = grad + begin[p] * widths[layers];
             w.grad_base = grad_base + image[p] * objects * widths[0];
             w.grad_shift = grad_shift + begin[p] * widths[0];
-            (width == 16 ? backward_avx512 : backward_avx2)(&w);
+            backward(width, &w);
         } else {
             w.total = total + begin[p] * widths[layers];
-            (width == 16 ? forward_avx512 : forward_avx2)(&w);
+            forward(width, &w);
         }
     }
     free(memory);
     return 0;
+}
+
+/* The maxima of images `from` to `to` - 1 and their positions; `grad` is null in the forward pass. The gradient of a
+ * maximum goes to one position, so the backward pass takes those alone together. Returns 0, or 1 without memory. */
+int bcn_pooled_max(int width, long from, long to, long objects, int layers, const long *widths, const float *base,
+                   const float *const *weights, const float *const *biases, float *value, int64_t *position,
+                   const float *grad, float *grad_base, float *const *grad_weights, float *const *grad_biases)
+{
+    struct work w = {.questions = 1, .objects = objects};
+    long channels = widths[layers], depth = widths[0];
+    float *memory = prepare(&w, layers, widths, weights, biases, grad ? grad_weights : NULL, grad_biases);
+    float *nothing = calloc((size_t)depth, 2 * sizeof(float)); /* what a question adds, and its gradient */
+    float *rows = malloc((size_t)(2 * channels * depth) * sizeof(float));
+    long *slot = malloc((size_t)objects * sizeof(long)), *chosen = malloc((size_t)channels * sizeof(long));
+    long *taken = malloc((size_t)channels * sizeof(long));
+    int32_t *place = malloc((size_t)channels * sizeof(int32_t));
+    int failed = !memory || !nothing || !rows || !slot || !chosen || !taken || !place;
+    for (long b = from; b < to && !failed; b++) {
+        const float *of_image = base + b * objects * depth;
+        w.shift = nothing, w.grad_shift = nothing + depth;
+        if (!grad) {
+            w.base = of_image, w.value = value + b * channels, w.place = place;
+            for (long k = 0; k < channels; k++)
+                w.value[k] = -INFINITY, place[k] = 0;
+            forward(width, &w);
+            for (long k = 0; k < channels; k++)
+                position[b * channels + k] = place[k];
+            continue;
+        }
+        w.grad = grad + b * channels, w.objects = 0, w.chosen = chosen;
+        memset(slot, -1, (size_t)objects * sizeof(long));
+        for (long k = 0; k < channels; k++) {
+            long at = position[b * channels + k];
+            if (w.grad[k] != 0 && slot[at] < 0) {
+                slot[at] = w.objects, taken[w.objects] = at;
+                memcpy(rows + w.objects++ * depth, of_image + at * depth, (size_t)depth * sizeof(float));
+            }
+            chosen[k] = w.grad[k] != 0 ? slot[at] : -1;
+        }
+        w.base = rows, w.grad_base = rows + channels * depth;
+        memset(w.grad_base, 0, (size_t)(w.objects * depth) * sizeof(float));
+        backward(width, &w);
+        for (long r = 0; r < w.objects; r++)
+            memcpy(grad_base + (b * objects + taken[r]) * depth, w.grad_base + r * depth, (size_t)depth * sizeof(float));
+    }
+    free(memory), free(nothing), free(rows), free(slot), free(chosen), free(taken), free(place);
+    return failed;
 }

@@ -51,7 +51,7 @@ INLINE void NAME(tile)(int rows, long depth, long height, const float *a, const 
         NAME(multiply)(rows, PANEL, a + panel * height * PANEL, PANEL, 1, by + panel * PANEL * PANEL, acc);
 }
 
-/* Four ways on from a tile while it is in registers. `row` and `column` say where it stands in the whole matrix of
+/* Five ways on from a tile while it is in registers. `row` and `column` say where it stands in the whole matrix of
  * questions x objects; `hidden` and `out` point at its place in panels. */
 #define WAY(name) \
     INLINE void NAME(name)(int rows, const struct work *w, int layer, long row, long column, long height, long depth, \
@@ -119,6 +119,33 @@ WAY(pool)
     }
     if (left < w->objects)
         NAME(flush)(sum, total);
+}
+
+/* value = the largest of a w + bias over the rows so far, place = its row, the first of equals; as torch's maximum,
+ * what is not a number wins */
+WAY(strongest)
+{
+    vec acc[MR][NV], best[NV];
+    ivec place[NV];
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, acc);
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; j++) {
+        best[j] = LOAD(w->value + column + j * WIDTH);
+        place[j] = *(const ivec *)(w->place + column + j * WIDTH);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; j++) {
+            ivec better = (ivec)(acc[i][j] > best[j]) | (ivec)((acc[i][j] != acc[i][j]) & (best[j] == best[j]));
+            best[j] = (vec)(((ivec)acc[i][j] & better) | ((ivec)best[j] & ~better));
+            place[j] = (((ivec){0} + (int)(row + i)) & better) | (place[j] & ~better);
+        }
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; j++) {
+        STORE(w->value + column + j * WIDTH, best[j]);
+        *(ivec *)(w->place + column + j * WIDTH) = place[j];
+    }
 }
 
 /* The gradient at g's first layer, added up over questions for each object and over objects for each question */
@@ -219,6 +246,7 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const
 PRODUCT(product_activate, activate)
 PRODUCT(product_mask, mask)
 PRODUCT(product_pool, pool)
+PRODUCT(product_strongest, strongest)
 PRODUCT(product_share, share)
 
 /* out += a^T b: a has `width` columns and b `depth`, in panels of `height` rows; out is (width, depth). */
@@ -251,10 +279,18 @@ static TARGET void NAME(first)(const struct work *w, long row, long height, floa
     }
 }
 
-/* flowing = the gradient of the question's sum where the last layer's activation is positive, else 0, in panels. */
+/* flowing = the gradient of the question's sum where the last layer's activation is positive, else 0, in panels; or
+ * that of each channel's maximum at its row. */
 static TARGET void NAME(unpool)(const struct work *w, long row, long height, const float *hidden, float *flowing)
 {
     long width = w->widths[w->layers];
+    if (w->chosen) {
+        memset(flowing, 0, (size_t)(height * width) * sizeof(float));
+        for (long k = 0; k < width; k++)
+            if (w->chosen[k] >= row && w->chosen[k] < row + height)
+                flowing[(k / PANEL * height + w->chosen[k] - row) * PANEL + k % PANEL] = w->grad[k];
+        return;
+    }
     for (long panel = 0; panel < width / PANEL; panel++)
         for (long r = 0; r < height; r++) {
             const float *grad = w->grad + (row + r) / w->objects * width + panel * PANEL;
@@ -290,15 +326,15 @@ static TARGET void NAME(forward)(const struct work *w)
         for (int l = 0; l < last; l++)
             NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
                                    w->hidden[l + 1]);
-        NAME(product_pool)(w, last, row, height, w->widths[last], w->widths[last + 1], w->hidden[last], w->packed[last],
-                           NULL, NULL);
+        (w->value ? NAME(product_strongest) : NAME(product_pool))(
+            w, last, row, height, w->widths[last], w->widths[last + 1], w->hidden[last], w->packed[last], NULL, NULL);
     }
 }
 
 static TARGET void NAME(backward)(const struct work *w)
 {
     long rows = w->questions * w->objects;
-    int computed = w->positive ? w->layers - 1 : w->layers;
+    int computed = w->positive || w->chosen ? w->layers - 1 : w->layers;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
         NAME(first)(w, row, height, w->hidden[0]);
