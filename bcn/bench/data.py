@@ -80,7 +80,9 @@ def bench_data(*, rounds: int = 5, say: Callable[[str], None] = print) -> dict[s
     from bcn.bench.data_mnist import bench_scaled_mnist, loader_share
     from bcn.data.scaled_mnist import CANVASES
     from bcn.data.sort_of_clevr import LEGACY, STREAM, V1, make_sort_of_clevr
+    from bcn.engine.machine import keep_memory
 
+    keep_memory()  # as training does
     figures: dict[str, Any] = {}
     for version in (V1, LEGACY):
         say(version)

@@ -33,9 +33,14 @@ class Preprocessing:
     std: tuple[float, ...] = (1.0,)
 
     def __call__(self, image_BCHW: Tensor) -> Tensor:
-        mean = torch.tensor(self.mean, device=image_BCHW.device).view(-1, 1, 1)
-        std = torch.tensor(self.std, device=image_BCHW.device).view(-1, 1, 1)
-        return image_BCHW.to(torch.float32, copy=True).sub_(255 * mean).div_(255 * std)
+        prepared_BCHW = image_BCHW.to(torch.float32, copy=True)
+        if any(self.mean):
+            prepared_BCHW -= 255 * self._channels(self.mean, image_BCHW)
+        prepared_BCHW /= 255 * self._channels(self.std, image_BCHW)
+        return prepared_BCHW
+
+    def _channels(self, values: tuple[float, ...], image_BCHW: Tensor) -> Tensor:
+        return torch.tensor(values, device=image_BCHW.device).view(-1, 1, 1)
 
 
 class Dataset(Protocol):
