@@ -7,6 +7,8 @@ to one position, so the backward pass touches no other.
 B images of n positions; K channels of the first convolution, G of the last.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -28,45 +30,24 @@ def pooled_max(base_BnK: Tensor, weights: list[Tensor], biases: list[Tensor]) ->
     if plain or not weights or not kernel.fits(base_BnK.dtype, widths):
         value, position = through(base_BnK, weights, biases).max(dim=1)
     else:
-        value, position = _pooled_max(base_BnK, weights, biases)
+        value, position = _PooledMax.apply(base_BnK, *weights, *biases)  # type: ignore[no-untyped-call]
     return value, position
 
 
-@torch.library.custom_op("bcn::pooled_max", mutates_args=())
-def _pooled_max(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
-    return kernel.max_forward(base, weights, biases)
+class _PooledMax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, base: Tensor, *parameters: Tensor):  # type: ignore[no-untyped-def]
+        value, position = kernel.max_forward(base, *_halves(parameters))
+        ctx.mark_non_differentiable(position)
+        ctx.save_for_backward(base, position, *parameters)
+        return value, position
+
+    @staticmethod
+    def backward(ctx, grad: Tensor, _: Tensor):  # type: ignore[no-untyped-def]
+        base, position, *parameters = ctx.saved_tensors
+        return tuple(kernel.max_backward(grad, position, base, *_halves(parameters)))
 
 
-@_pooled_max.register_fake
-def _(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
-    value = base.new_empty(base.shape[0], weights[-1].shape[0])
-    return value, torch.empty_like(value, dtype=torch.long)
-
-
-@torch.library.custom_op("bcn::pooled_max_backward", mutates_args=())
-def _pooled_max_backward(
-    grad: Tensor, position: Tensor, base: Tensor, weights: list[Tensor], biases: list[Tensor]
-) -> list[Tensor]:
-    """The gradients of base, the weights and the biases, in this order."""
-    return kernel.max_backward(grad, position, base, weights, biases)
-
-
-@_pooled_max_backward.register_fake
-def _(grad: Tensor, position: Tensor, base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> list[Tensor]:
-    return [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (base, *weights, *biases)]
-
-
-def _setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-    base, weights, biases = inputs
-    ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(base, output[1], *weights, *biases)
-
-
-def _backward(ctx, grad: Tensor, _: Tensor):  # type: ignore[no-untyped-def]
-    base, position, *parameters = ctx.saved_tensors
-    weights, biases = parameters[: len(parameters) // 2], parameters[len(parameters) // 2 :]
-    grads = _pooled_max_backward(grad, position, base, weights, biases)
-    return grads[0], grads[1 : 1 + len(weights)], grads[1 + len(weights) :]
-
-
-_pooled_max.register_autograd(_backward, setup_context=_setup_context)
+def _halves(parameters: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """The weights and the biases."""
+    return list(parameters[: len(parameters) // 2]), list(parameters[len(parameters) // 2 :])
