@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: .venv/base
 	$(BIN)/bcn demo
@@ -15,6 +15,9 @@ lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/base
+	$(BIN)/python docs/make_api.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

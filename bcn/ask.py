@@ -31,6 +31,8 @@ READERS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str
 
 @dataclass(frozen=True)
 class Answer:
+    """What a model answers, how sure it is, and what else it could be."""
+
     answer: str
     probability: float
     others: tuple[tuple[str, float], ...]
@@ -160,8 +162,9 @@ def read_words(questions: Sequence[str], words: Sequence[str]) -> tuple[np.ndarr
 def load(name: str | Path) -> Reasoner:
     """A reasoner by the name of shipped weights, or from the path of a run's directory or a weights file.
 
-    reasoner = bcn.load("sort-of-clevr/multirn-h")
-    reasoner.ask("scene.png", ["What is the shape of the red object?"])[0].answer
+    >>> from PIL import Image
+    >>> load("sort-of-clevr/multirn-h").ask(Image.new("RGB", (75, 75)), "is the red object on the left?")[0].question
+    'Is the red object on the left?'
     """
     index = shipped()
     if str(name) in index:

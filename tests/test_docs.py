@@ -1,16 +1,35 @@
-"""Every block of Python in the README and the docs runs, and every `bcn` command in them exists with its options."""
+"""Every block of Python in the README and the docs runs, and so do the commands that take seconds.
 
+Of the other commands (hours of training, several machines, installing) the arguments are parsed. RUN names the former;
+SMALLER, the weights that stand for an hour of training. The static site, the export to ONNX and torchrun have tests of
+their own (test_site, test_export, test_distributed).
+"""
+
+import io
 import re
+import runpy
 import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from PIL import Image
+from small_weights import digit_weights, scene_run
 from typer.main import get_command
 
-from bcn.cli import app
+from bcn.cli import app, main
+from bcn.data.sort_of_clevr import make_sort_of_clevr
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+RUN = ("ask scene.png", "ask -", "find ", "recipes", "models", "train table3/multirn-h --scale smoke")
+"""how the commands begin that are run as they stand"""
+SMALLER = {"runs/table1-bcn-cpu-0-...": digit_weights, "runs/table3-multirn-h-cpu-0-...": scene_run}
+"""weights that a reader has trained"""
 
 
 def blocks(language: str) -> list:
@@ -24,40 +43,144 @@ def blocks(language: str) -> list:
     return found
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python_blocks_run(code, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "block", "exec"), {"__name__": "block"})
-
-
-def commands(code: str) -> list[list[str]]:
-    """The words of each `bcn` command of a shell block, after `bcn` or `-m bcn`."""
+def lines() -> list[str]:
+    """Every line of every shell block, and every indented line, those that go on joined."""
     found = []
-    for line in code.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
+    for page in PAGES:
+        language = None
+        for line in page.read_text().replace("\\\n", " ").splitlines():
+            if line.startswith("```"):
+                language = line[3:] if language is None else None
+            elif language == "sh" or (language is None and re.match(r"    \S", line)):
+                found.append(line.strip())
+    return found
+
+
+def commands() -> list[list[str]]:
+    """The words of each `bcn` command, after `bcn` or `-m bcn`."""
+    found = []
+    for line in lines():
+        if "bcn" not in line:
+            continue
+        words = shlex.split(re.sub(r"\$[A-Z_]+", "1", line), comments=True)
         for start, word in enumerate(words):
-            if word == "bcn" and (start == 0 or words[start - 1] == "-m" or "=" in words[start - 1]):
+            if word == "bcn" and (start == 0 or words[start - 1] in ("-m", "|") or "=" in words[start - 1]):
                 found.append(words[start + 1 :])
                 break
     return found
 
 
-@pytest.mark.parametrize("code", blocks("sh"))
-def test_commands_exist_with_their_options(code):
-    for words in commands(code):
-        command, rest = get_command(app), words
-        while hasattr(command, "commands"):
-            assert rest, f"`bcn {' '.join(words)}` is not a whole command"
-            assert rest[0] in command.commands, f"there is no `bcn {' '.join(words)}`"
-            command, rest = command.commands[rest[0]], rest[1:]
-        accepted = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
-        for word in rest:
-            if word.startswith("--"):
-                assert word.partition("=")[0] in accepted, f"`bcn {' '.join(words)}` has no {word}"
+COMMANDS = list(dict.fromkeys(shlex.join(words) for words in commands()))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """A directory with a scene and a digit to ask about."""
+    monkeypatch.chdir(tmp_path)
+    scene = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1)[[0]].image[0].permute(1, 2, 0).numpy()
+    Image.fromarray(scene).save("scene.png")
+    digit = Image.new("L", (128, 128))
+    digit.paste(255, (80, 20, 110, 60))
+    digit.save("digit.png")
+    return tmp_path
+
+
+def run() -> None:
+    """What sys.argv says, here."""
+    with pytest.raises(SystemExit) as exit:
+        main()
+    assert not exit.value.code
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_blocks_run(code, here):
+    exec(compile(code, "block", "exec"), {"__name__": "block"})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_take_their_arguments(command):
+    found, rest = get_command(app), shlex.split(command)
+    if rest == ["train", "..."]:
+        pytest.skip("stands for any training")
+    while hasattr(found, "commands"):
+        assert rest, f"`bcn {command}` is not a whole command"
+        assert rest[0] in found.commands, f"there is no `bcn {command}`"
+        found, rest = found.commands[rest[0]], rest[1:]
+    found.make_context(command, rest)
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith(RUN)])
+def test_commands_run(command, here, monkeypatch):
+    words = [str(SMALLER[word]()) if word in SMALLER else word for word in shlex.split(command)]
+    monkeypatch.setattr(sys, "argv", ["bcn", *words])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((here / "scene.png").read_bytes())))
+    run()
+    if "--map" in words:
+        assert (here / "map.png").stat().st_size > 0
+
+
+def test_what_is_said_to_run_is_in_the_docs():
+    for beginning in RUN:
+        assert any(command.startswith(beginning) for command in COMMANDS), beginning
+
+
+def test_own_images_from_the_folder_to_an_answer(tmp_path, monkeypatch, capsys):
+    """The page on one's own data, from top to bottom, with fewer pictures and a training of seconds."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "own-data.md").read_text()
+    (make,) = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    assert "range(400)" in make
+    exec(compile(make.replace("range(400)", "range(40)"), "block", "exec"), {"__name__": "block"})
+    steps = [c for c in COMMANDS if re.match(r"data check toy|train own --data toy$|eval runs/own|ask toy/", c)]
+    assert len(steps) == 4
+    for step in steps:
+        words = shlex.split(step)
+        if words[0] == "train":
+            words += ["--scale", "smoke"]
+        trained = next(Path("runs").glob("own-*"), None)
+        monkeypatch.setattr(sys, "argv", ["bcn", *(str(trained) if word == "runs/own-..." else word for word in words)])
+        run()
+    assert "how many red discs are there" in capsys.readouterr().out
+    assert Path("where.png").exists()
+
+
+def test_the_server_answers_as_the_docs_ask_it(here):
+    pytest.importorskip("fastapi", reason="needs the extra web")
+    if shutil.which("curl") is None:
+        pytest.skip("needs curl")
+    asked = [shlex.split(line) for line in lines() if line.startswith("curl ")]
+    assert len(asked) == 2
+    serve = [sys.executable, "-m", "bcn", "serve", "--port", "0"]
+    serve += ["--weights", "sort-of-clevr/multirn-h", "--weights", str(digit_weights())]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = server.stdout.readline().split()[0]
+            for words in asked:
+                there = [word.replace("http://127.0.0.1:8000", address) for word in words]
+                done = subprocess.run([*there, "--silent", "--fail"], capture_output=True, text=True, check=True)
+                assert re.search(r'"answer":"\w+"', done.stdout)
+        finally:
+            server.terminate()
+
+
+def test_make_targets_and_extras_exist():
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for line in lines():
+        if made := re.match(r"make ([\w-]+)", line):
+            assert made[1] in targets, line
+    for page in PAGES:
+        for named in re.findall(r"pip install '(?:bcn|\.)\[([\w,]+)\]'", page.read_text()):
+            assert set(named.split(",")) <= set(extras), named
+
+
+def test_the_python_interface_is_up_to_date():
+    made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))["page"]()
+    assert (ROOT / "docs" / "api.md").read_text() == made, "run `python docs/make_api.py` and commit docs/api.md"
 
 
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,9 +1,11 @@
 """The package as it is installed: light to import, complete without its extras, speaking of the project alone."""
 
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -12,29 +14,64 @@ import bcn
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-BASE = {"torch", "numpy", "PIL", "safetensors", "typer", "rich"}
 
 
 def run(code: str, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
+def base_modules() -> list[str]:
+    """What may be imported: the standard library, this package, the base dependencies, and what these depend on."""
+    waiting = [_name(requirement) for requirement in PROJECT["dependencies"]]
+    wanted: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in wanted:
+            continue
+        wanted.add(name)
+        try:
+            requires = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:  # for other systems
+            continue
+        waiting += [_name(each) for each in requires if "extra ==" not in each]
+    found = {
+        module for module, of in metadata.packages_distributions().items() if wanted & {_name(each) for each in of}
+    }
+    return sorted(found | sys.stdlib_module_names | {"bcn"})
+
+
+def _name(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()
+
+
 def test_every_module_imports_with_the_base_dependencies_alone():
+    """Only the server itself cannot be imported without FastAPI; `bcn serve` then says what to install."""
     names = [module.name for module in pkgutil.walk_packages(bcn.__path__, "bcn.") if "._" not in module.name]
+    assert {"bcn.web.app", "bcn.web.site", "bcn.export", "bcn.bench.runtime"} <= set(names)
     code = """
 import importlib, sys
+names, allowed = (given.split() for given in sys.argv[1:])
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name in {"matplotlib", "fastapi", "uvicorn", "onnx", "onnxruntime", "onnxscript", "moderngl", "tensorboard",
-                    "scipy", "torchvision", "pytest", "hypothesis"}:
-            raise ImportError(name)
+        if path is None and name not in allowed:
+            raise ModuleNotFoundError(f"{name} is refused", name=name)
 sys.meta_path.insert(0, Refuse())
-for name in sys.argv[1:]:
-    if not name.startswith(("bcn.web", "bcn.__main__")):
+for name in names:
+    try:
         importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        print(name, error.name)
 """
-    done = run(code, *names)
+    done = run(code, " ".join(names), " ".join(base_modules()))
     assert done.returncode == 0, done.stderr
+    assert done.stdout == "bcn.web.app fastapi\n"
+
+
+def test_serving_without_the_extra_says_what_to_install():
+    code = "import sys; sys.modules['fastapi'] = None; sys.argv = ['bcn', 'serve']; from bcn.cli import main; main()"
+    done = run(code)
+    assert done.returncode == 2
+    assert done.stderr == "bcn: `bcn serve` needs fastapi: install it with `pip install 'bcn[web]'`\n"
 
 
 def test_help_does_not_wait_for_torch():

@@ -9,7 +9,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
-import torch.nn.functional as F
 from small_weights import digit_weights, scene_run
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -23,6 +22,7 @@ import bcn
 from bcn.data.sort_of_clevr import COLOURS, draw
 from bcn.errors import BcnError
 from bcn.export import export
+from bcn.layers.broadcast import SkipConv
 from bcn.web.app import Scene, answer_scene, random_scene, scenes_of
 from bcn.web.site import RUNTIME, find_runtime
 
@@ -101,8 +101,8 @@ def test_the_map_is_that_of_the_model(browser, site):
         found = page.evaluate(script, [each.model_dump() for each in objects])
     image = torch.from_numpy(draw(scenes_of(objects)))
     with torch.inference_mode():
-        layer = reasoner.model.broadcast
-        channels_nK = F.linear(layer.hidden(reasoner.model.features(reasoner.preprocessing(image))), *layer.last())[0]
+        seen_1CHW = reasoner.model.features(reasoner.preprocessing(image))
+        channels_nK = SkipConv.forward(reasoner.model.broadcast, seen_1CHW)[0].flatten(1).T  # before the maximum
     assert found["rows"] * found["columns"] == len(channels_nK)
     for channel, position in enumerate(found["position"]):
         most = float(channels_nK[:, channel].max())
