@@ -15,6 +15,9 @@ from bcn.bench.count import TOKENS, count_parameters, executed_macs, on_meta
 from bcn.cli import app
 from bcn.data.clevr.named import in_words_of
 from bcn.data.clevr.program import FAMILIES, KINDS
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.scene import make_scene
+from bcn.data.clevr.stand_in import stand_in
 from bcn.data.glove import load_glove
 from bcn.data.registry import open_dataset
 from bcn.engine.evaluate import evaluate, loss_sum, metrics
@@ -22,6 +25,7 @@ from bcn.engine.recipe import fingerprint
 from bcn.engine.sets import Sets
 from bcn.engine.state import State
 from bcn.engine.train import train
+from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.results import Result
 from bcn.paper.tables import published_rows
@@ -188,6 +192,23 @@ def test_padding_is_neither_learned_from_nor_counted(data: Path, tmp_path: Path)
         replace(find_recipe("table4/lstm", "smoke"), data=replace(SMOKE.data, train=6)), seed=0, runs=tmp_path
     )
     assert record["questions"] == 11
+
+
+def test_a_run_is_planned_without_its_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """69,000 images in steps of 6 for 400 epochs; at the scale cpu 20,000 in steps of 16 for 20."""
+    monkeypatch.setenv("BCN_DATA", str(tmp_path))
+    for scale, steps in (("paper", 11_500 * 400), ("cpu", 1_250 * 20)):
+        recipe = find_recipe("table4/q-type", scale)
+        estimate = measure(recipe, alone=False, stand_in=True)
+        assert (estimate.steps, estimate.threads) == (steps, 1)
+        assert estimate.step_seconds > 0
+        with pytest.raises(BcnError, match="is not in"):
+            measure(recipe, alone=False)
+    whole = stand_in("clevr-like-v1-224", images=30)
+    assert whole[range(30)].image.shape == (30, 3, 224, 224)
+    assert whole[[3]].answer.tolist() == whole[[27]].answer.tolist() != whole[[4]].answer.tolist()
+    for place, question in enumerate(make_questions(make_scene(3))):
+        assert whole.answers[whole[[3]].answer[0, place]] == question["answer"]
 
 
 def test_the_curriculum_asks_more_from_epoch_to_epoch(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def table(
     if planned:
         estimates = {}
         for recipe in dict.fromkeys(run.recipe for run in planned):
-            estimates[recipe] = measure(recipe, alone=jobs == 1)
+            estimates[recipe] = measure(recipe, alone=jobs == 1, stand_in=plan)
             keep_estimate(results, recipe, estimates[recipe])
         total = 0.0
         for run in planned:
