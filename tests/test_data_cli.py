@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from bcn.cli import app, main
 from bcn.data.checksums import CHECKSUMS, check_dataset
 from bcn.data.registry import DATASETS, list_datasets, open_dataset
+from bcn.data.sheet import caption
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 
@@ -176,6 +177,22 @@ def test_check_looks_through_images_and_questions(empty: Path) -> None:
     (directory / "pictures" / "a.png").unlink()
     with pytest.raises(BcnError, match="own: not as it should be"):
         run("check", "own")
+
+
+def test_show_says_questions_in_words(empty: Path) -> None:
+    directory = empty / "mine"
+    directory.mkdir()
+    said = [("a", "Which colour is it?", "red"), ("a", "Is it red?", "yes"), ("b", "Is it red?", "no")]
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Image.new("RGB", (8, 8), colour).save(directory / f"{name}.png")
+    lines = [{"image": f"{i}.png", "question": q, "answer": a, "split": "train"} for i, q, a in said]
+    (directory / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    dataset = open_dataset("own", "train", data=directory)
+    batch = dataset[[0, 1]]
+    assert caption(dataset, batch, 0, 80) == ["which colour is it? red", "is it red? yes"]
+    assert caption(dataset, batch, 1, 9) == ["is it", "   red?", "   no"]
+    run("show", "own", "--split", "train", "--data", str(directory), "--out", str(empty / "sheet.png"))
+    assert Image.open(empty / "sheet.png").size[0] > 2 * 160
 
 
 @pytest.mark.data

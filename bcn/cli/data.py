@@ -142,13 +142,14 @@ def show(
 ) -> None:
     """Write a contact sheet: the first images of a split with their labels."""
     from bcn.data.files import atomic_write
-    from bcn.data.registry import open_dataset
+    from bcn.data.registry import find_entry, open_dataset
     from bcn.data.sheet import contact_sheet
 
     path = out or Path(f"{name}-{split}.png")
     if path.suffix.lower() != ".png":
         raise BcnError(f"--out {path}: the sheet is a PNG, give a name that ends in .png")
-    sheet = contact_sheet(open_dataset(name, split, data=data, images=images, seed=seed), images)
+    opened = None if find_entry(name).remedy else images  # a directory of someone's own may hold fewer
+    sheet = contact_sheet(open_dataset(name, split, data=data, images=opened, seed=seed), images)
     with atomic_write(path) as temporary:
         sheet.save(temporary, format="PNG")
     print(path)

@@ -6,12 +6,12 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from bcn.data.batch import Batch, Dataset
-from bcn.data.sort_of_clevr import KINDS
+from bcn.data.clevr.format import QuestionDataset
 from bcn.data.sort_of_clevr.sentences import to_sentence
 
 WIDTH = 160
 """the least width of a picture on the sheet; smaller images are enlarged by a whole number"""
-MARGIN, LINE, FONT_SIZE = 8, 14, 11
+MARGIN, LINE, FONT_SIZE = 8, 16, 13
 QUESTIONS = 4
 
 
@@ -23,7 +23,7 @@ def contact_sheet(dataset: Dataset, images: int, *, columns: int = 6) -> Image.I
     columns = min(columns, count)
     font = ImageFont.load_default(FONT_SIZE)
     letters = int(width * scale / font.getlength("n"))
-    captions = [_caption(dataset, batch, number, letters) for number in range(count)]
+    captions = [caption(dataset, batch, number, letters) for number in range(count)]
     cell_width, cell_height = width * scale + MARGIN, height * scale + MARGIN + LINE * max(map(len, captions))
     sheet = Image.new("RGB", (MARGIN + columns * cell_width, MARGIN + -(-count // columns) * cell_height), "white")
     draw = ImageDraw.Draw(sheet)
@@ -48,14 +48,17 @@ def _picture(batch: Batch, number: int, scale: int) -> Image.Image:
     return picture
 
 
-def _caption(dataset: Dataset, batch: Batch, number: int, letters: int) -> list[str]:
-    answer = batch.answer[number]
-    if batch.question is None or batch.kind is None:
-        return [f"{number}: {dataset.answers[int(answer)]}"]
-    asked = np.linspace(0, len(answer) - 1, QUESTIONS).round().astype(int)
+def caption(dataset: Dataset, batch: Batch, number: int, letters: int) -> list[str]:
+    """The class of an image, or some of its questions with their answers, in lines of so many letters."""
+    answer_Q = batch.answer[number]
+    if batch.question is None:
+        return [f"{number}: {dataset.answers[int(answer_Q)]}"]
+    question_QD = batch.question[number]
+    asked = question_QD.any(dim=1).nonzero()[:, 0].tolist()  # the others are padding
     lines = []
-    for question in asked:
-        kind, said = dataset.kinds[int(batch.kind[number, question])], dataset.answers[int(answer[question])]
-        sentence = to_sentence(batch.question[number, question]) if dataset.kinds == KINDS else f"{kind}:"
-        lines += textwrap.wrap(f"{sentence} {said}", letters)
+    for place in np.unique(np.linspace(0, len(asked) - 1, QUESTIONS).round().astype(int)):
+        bits, answer = question_QD[asked[place]], int(answer_Q[asked[place]])
+        words = isinstance(dataset, QuestionDataset) and " ".join(dataset.vocabulary.decode(bits.tolist())) + "?"
+        said = dataset.answers[answer] if answer >= 0 else "(not known)"
+        lines += textwrap.wrap(f"{words or to_sentence(bits)} {said}", letters, subsequent_indent="   ")
     return lines
