@@ -1,7 +1,8 @@
 """A small task for the engine's tests: where is the blob, and which of three is it? Also a command, for torchrun.
 
 `python tests/blobs.py train blobs/plain --scale smoke` is `bcn train` with the data set, models and recipes of this
-file. BLOBS_LOG=DIR writes the indices that each rank reads; BLOBS_KILL=N kills rank 1 at its Nth batch, once.
+file. BLOBS_LOG=DIR writes the indices that each rank reads; BLOBS_KILL=N kills rank 1 at its Nth batch, once;
+BLOBS_MISSING=RANK lets that rank have no data.
 """
 
 import operator
@@ -18,6 +19,7 @@ from bcn.data.arrays import ArrayDataset
 from bcn.data.batch import Batch
 from bcn.data.registry import DATASETS, Entry, Request
 from bcn.engine.recipe import Data, Optim, Recipe, Scale
+from bcn.errors import BcnError
 from bcn.models import registry
 from bcn.paper.recipes.row import ROWS
 
@@ -31,7 +33,7 @@ class Blobs(ArrayDataset):
     read = 0
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
-        if self.split == "train" and len(index):
+        if self.split == "train" and len(index) > 1:  # not a look at one image
             self.note(np.asarray(index))
         return super().__getitem__(index)
 
@@ -46,6 +48,8 @@ class Blobs(ArrayDataset):
 
 
 def open_blobs(request: Request) -> Blobs:
+    if (rank := os.environ.get("RANK", "0")) == os.environ.get("BLOBS_MISSING"):
+        raise BcnError(f"rank {rank} has no blobs")
     images = request.images or SIZES[request.split]
     random = np.random.default_rng([images, list(SIZES).index(request.split)])
     image = random.integers(0, 60, (images, 1, SIDE, SIDE), dtype=np.uint8)

@@ -38,13 +38,14 @@ def begin(*arguments: str, torchrun: tuple[str, ...] = (), **environment: str) -
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
+    """Everything that it said, when it has ended with this code."""
     try:
         out, err = process.communicate(timeout=900)
     except subprocess.TimeoutExpired:
         process.terminate()  # torchrun takes its workers with it
         out, err = process.communicate()
-    assert process.returncode == 0, err
+    assert process.returncode == code, err
     return out + err
 
 
@@ -73,7 +74,7 @@ def test_two_processes_give_the_weights_of_one(alone: Path, two: Path) -> None:
 
 def read(folder: Path, rank: int) -> list[list[int]]:
     lines = (folder / f"rank-{rank}.txt").read_text().splitlines()
-    return [list(map(int, line.split())) for line in lines][1:]  # the first is a look at one image before training
+    return [list(map(int, line.split())) for line in lines]
 
 
 def test_the_order_of_samples_is_the_same(alone: Path, two: Path) -> None:
@@ -93,8 +94,37 @@ def test_evaluation_counts_every_sample_once(alone: Path, two: Path) -> None:
     )
 
 
+def test_the_loss_of_a_curve_is_the_mean_over_the_ranks(alone: Path, two: Path) -> None:
+    curves = [json.loads((folder / RUN / "record.json").read_text())["curve"] for folder in (alone, two)]
+    expected, given = ([point["loss"] for point in curve] for curve in curves)
+    assert given == pytest.approx(expected, rel=1e-4)
+
+
+def assert_refused_once(said: str, sentence: str) -> None:
+    """One sentence for both ranks, which end with 2 if torchrun does not end the second before that."""
+    assert [line for line in said.splitlines() if line.startswith("bcn: ")] == [f"bcn: {sentence}"]
+    first, *others = re.findall(r"exitcode *: *(-?\d+)", said)
+    assert first == "2"
+    assert set(others) <= {"2", "-15"}
+    assert "gloo" not in said
+
+
+def test_what_one_rank_refuses_all_refuse(tmp_path: Path) -> None:
+    said = finish(begin(*TRAIN, str(tmp_path / "runs"), torchrun=TWO, BLOBS_MISSING="1"), code=1)
+    assert_refused_once(said, "rank 1 has no blobs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_refusal_of_the_first_rank_in_the_middle_ends_the_others(tmp_path: Path) -> None:
+    (tmp_path / RUN).mkdir()
+    (tmp_path / RUN / "checkpoint").write_text("in the way of the first checkpoint")
+    said = finish(begin(*TRAIN, str(tmp_path), torchrun=TWO), code=1)
+    path = tmp_path / RUN / "checkpoint" / "step-00000005.safetensors"
+    assert_refused_once(said, f"cannot write {path}: File exists; choose a directory that can be written")
+
+
 def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_path: Path) -> None:
-    launch = begin(*TRAIN, str(tmp_path), torchrun=(*TWO, "--max-restarts=1"), BLOBS_KILL="14")
+    launch = begin(*TRAIN, str(tmp_path), torchrun=(*TWO, "--max-restarts=1"), BLOBS_KILL="13")
     said = finish(launch)
     # Of step 10 there is a checkpoint; or the other rank was told to stop while it ended step 12, and saved that.
     assert re.search("going on at step (10|12) of 20", said)
@@ -146,11 +176,13 @@ def test_ranks_are_read_from_torchrun() -> None:
         ({"RANK": "4"}, "cannot be"),
         ({"LOCAL_RANK": "2"}, "cannot be"),
         ({"RANK": "two"}, "must be whole numbers"),
+        ({"MASTER_PORT": "http"}, "must be whole numbers"),
         (
             {**dict.fromkeys(TORCHRUN), "SLURM_STEP_NUM_TASKS": "2"},
             "srun started 2 processes that know nothing of each other",
         ),
         ({**dict.fromkeys(TORCHRUN), "OMPI_COMM_WORLD_SIZE": "8"}, "mpirun started 8 processes"),
+        ({**dict.fromkeys(TORCHRUN), "SLURM_STEP_NUM_TASKS": "x"}, "SLURM_STEP_NUM_TASKS says so"),
     ],
 )
 def test_a_launch_that_is_not_distributed_is_an_error(change: dict[str, str | None], message: str) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bcn.data.registry import Request, open_dataset
 from bcn.engine.confusion import draw_confusion
 from bcn.engine.distributed import Ranks
-from bcn.engine.evaluate import check_fit, evaluate, metrics, wilson
+from bcn.engine.evaluate import Tally, check_fit, evaluate, metrics, wilson
 from bcn.errors import BcnError
 from bcn.models.registry import create_model
 
@@ -79,6 +79,18 @@ def test_no_localisation_where_no_centres_are_compared() -> None:
     tally = evaluate(Guess(), dataset, batch=10, localise=True)
     assert tally.squared is None
     assert "localisation" not in metrics(tally, dataset)
+
+
+def test_a_kind_that_was_never_asked_is_shown_with_nothing() -> None:
+    dataset = open_dataset("sort-of-clevr-v1", "val", images=1)
+    confusion_KAA = torch.zeros(6, 10, 10, dtype=torch.int64)
+    confusion_KAA[1, 2, 2], confusion_KAA[1, 2, 3] = 3, 1
+    figures = metrics(Tally(confusion_KAA, 0.0, None), dataset)
+    assert set(figures) == {"all", "relational", "non_relational", *dataset.kinds}
+    assert len(dataset.kinds) == 6
+    asked = {"all", "non_relational", dataset.kinds[1]}
+    assert all((figures[name]["correct"], figures[name]["total"]) == (3, 4) for name in asked)
+    assert all(figures[name] == {"correct": 0, "total": 0, "accuracy": None} for name in set(figures) - asked)
 
 
 @pytest.mark.parametrize("batch", [1, 13, 200])

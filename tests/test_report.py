@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from bcn.cli import app
 from bcn.errors import BcnError
+from bcn.paper.cost import cost
 from bcn.paper.page import write_page, write_table
 from bcn.paper.plan import Planned, measure, missing
 from bcn.paper.recipes import find_recipe
@@ -245,6 +246,9 @@ def test_a_table_trains_what_is_missing_and_stops_where_it_can_go_on(tmp_path):
     out, errors = bcn(*command, "--scale", "smoke").communicate(timeout=300)
     assert cells(out[: out.index("\n\n")], "mlp")[5] == "1", errors
     assert "1 runs, about" in errors
+    recipe = find_recipe("table3/mlp", "smoke")
+    record = json.loads((tmp_path / "results" / "table3" / "mlp" / "smoke-seed0.json").read_text())
+    assert (record["parameters"], record["macs"]) == cost(recipe), "of the record and of the table"
     again = CliRunner().invoke(app, [*map(str, command), "--scale", "smoke"])
     assert "runs, about" not in again.stderr, "the second time there is nothing to train"
 

@@ -61,6 +61,8 @@ def test_a_run_learns_and_leaves_a_record(tmp_path: Path) -> None:
     assert (record["seed"], record["overridden"], record["threads"], record["ranks"]) == (0, False, 1, 1)
     assert (record["steps"], record["questions"]) == (6 * 57, 6 * 57 * 7)
     assert record["parameters"] == sum(p.numel() for p in load_trained(run)[0].parameters())
+    convolutions = 10 * 10 * 8 * (25 + 1) + 4 * 4 * 8 * (8 * 9 + 1)
+    assert record["macs"] == convolutions + (3 + 2) * (8 * 4 * 4 + 1)
     assert record["data"]["test"] == open_dataset("blobs", "test").checksum()
     seconds = record["train_seconds"]  # rounded to a tenth
     assert abs(2394 / record["questions_per_second"] - seconds) < 0.051
@@ -102,7 +104,7 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
 
 def trainer(recipe: Recipe, seed: int = 0) -> Trainer:
     sets = Sets.open(recipe, None)
-    return Trainer(recipe, seed, sets, ranks=Ranks(), run=None, stop=Stop(), save_minutes=5)
+    return Trainer(recipe, seed, sets, ranks=Ranks(), stop=Stop())
 
 
 def test_a_step_is_the_textbook_step() -> None:
@@ -240,6 +242,7 @@ def test_overrides() -> None:
         recipe,
         ["optim.lr=0.5", "batch=7", "optim.clip=none", "data.tests=a,b", "localise=false", "arguments.sizes=64,64"],
     )
+    assert changes[-1] == "arguments.sizes=64,64"
     assert changed.optim.lr == 0.5
     assert (changed.optim.clip, changed.data.tests, changed.localise) == (None, ("a", "b"), False)
     assert changed.arguments == (("sizes", (64, 64)),)
@@ -259,6 +262,20 @@ def test_overrides() -> None:
     }.items():
         with pytest.raises(BcnError, match=message):
             override(recipe, [assignment])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("10", 10), ("64,", (64,)), ("64,32", (64, 32)), ("²", "²"), ("", ""), (",", ","), ("-1", "-1"), ("9" * 99, None)],
+)
+def test_an_argument_is_a_number_numbers_or_text(text: str, value: object) -> None:
+    changed, _ = override(plain("smoke"), [f"arguments.it={text}"])
+    assert changed.arguments == (("it", text if value is None else value),)
+
+
+def test_a_field_that_is_set_back_is_not_overridden() -> None:
+    assert override(plain("smoke"), ["epochs=9", "epochs=4"]) == (plain("smoke"), ())
+    assert override(plain("smoke"), ["epochs=9", "epochs=5"])[1] == ("epochs=5",)
 
 
 def test_the_wording_of_a_recipe_does_not_make_another_run() -> None:
@@ -306,6 +323,9 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "blobs/plain", "--runs", "a-file"), "choose another directory with --runs"),
         (("train", "table3/multirn", "--scale", "smoke", "--set", "localise=true"), "has no centres to localise"),
         (("train", "blobs/plain", "--set", "non_relational_first=1"), "blobs does not ask non-relational questions"),
+        (("train", "blobs/plain", "--set", "augment=true"), "blobs has no augmentation; train with augment=false"),
+        (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.answers=9"), "instead of (1, 20, 10)"),
+        (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.answers=²"), "does not take answers='²'"),
         (("train", "table1/bcn", "--data", "nowhere", "--scale", "smoke"), "nowhere"),
         (("eval", "nowhere"), "nowhere does not exist"),
         (("eval", "."), "not the directory of a run"),
@@ -327,6 +347,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert message in said
     assert said.startswith("bcn: ")
     assert said.count("\n") == 1
+    assert not Path("runs").exists()
 
 
 def test_a_run_directory_of_another_recipe_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The `bcn` command. Each module here adds the commands of one subject; none imports torch before a command runs."""
 
+import os
 import sys
 
 import typer
@@ -20,7 +21,9 @@ def main() -> None:
     try:
         app()
     except BcnError as error:
-        print(f"bcn: {error}", file=sys.stderr)
+        # Of the processes that torchrun started on a machine, one speaks: all refuse for the same reason.
+        if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("LOCAL_RANK", "0") == "0":
+            print(f"bcn: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(141)

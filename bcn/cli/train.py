@@ -48,11 +48,11 @@ def train(
             tensorboard=tensorboard,
         )
     except Interrupted as stopped:
-        if int(os.environ.get("RANK", "0")) == 0:
+        if os.environ.get("RANK", "0") == "0":
             same = "the same torchrun command" if "RANK" in os.environ else shlex.join(["bcn", *sys.argv[1:]])
             print(f"bcn: {stopped}; go on with: {same}", file=sys.stderr, flush=True)
         sys.exit(128 + stopped.signal)
-    if int(os.environ.get("RANK", "0")) == 0:
+    if os.environ.get("RANK", "0") == "0":
         for name, figures in record["metrics"].items():
             print_figures(chosen.data.name if name == "test" else name, figures)
         print(f"{runs / record['run'] / 'record.json'}: {record['seconds'] / 60:.1f} min")
@@ -70,8 +70,10 @@ def print_figures(title: str, figures: dict[str, Any]) -> None:
     for name in (*together, *(name for name in figures if name not in together)):
         figure = figures[name]
         if isinstance(figure, dict):
-            low, high = figure["interval"]
-            share, interval = f"{100 * figure['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
+            share, interval = "-", "-"
+            if figure["total"]:
+                low, high = figure["interval"]
+                share, interval = f"{100 * figure['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
             table.add_row(name, share, interval, f"{figure['correct']:,}", f"{figure['total']:,}")
         else:
             table.add_row(f"{name} error", f"{figure:.4f}", "", "", "")

@@ -1,8 +1,9 @@
 """Several processes that train one model: started by torchrun, joined by gloo on CPUs and NCCL on GPUs."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from bcn.engine.stop import Interrupted
 from bcn.errors import BcnError
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+NUMBERS = (*TORCHRUN[:4], "MASTER_PORT")
 OTHER_LAUNCHERS = {"SLURM_STEP_NUM_TASKS": "srun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpiexec"}
+LOST = ("peer", "gloo", "NCCL", "Broken pipe")
+"""words in the errors of a collective whose other side is gone"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,16 @@ class Ranks:
             dist.all_reduce(tensor)
         return tensor
 
+    def mean_(self, tensor: Tensor) -> Tensor:
+        """The mean of every rank's tensor, put in its place."""
+        return self.sum(tensor).div_(self.world)
+
+    def least(self, tensor: Tensor) -> Tensor:
+        """The smallest of every rank's tensor."""
+        if self.world > 1:
+            dist.all_reduce(tensor, dist.ReduceOp.MIN)
+        return tensor
+
     def same(self, value: Any) -> Any:
         """The first rank's value, on every rank."""
         if self.world == 1:
@@ -63,6 +78,18 @@ class Ranks:
         if self.world > 1:
             dist.all_gather_object(values, value)
         return values
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What one rank refuses in this block, every rank refuses, in the same words. No collectives in it."""
+        refused = None
+        try:
+            yield
+        except BcnError as error:
+            refused = error
+        sentences = [sentence for sentence in self.gather(refused and str(refused)) if sentence is not None]
+        if sentences:
+            raise BcnError(sentences[0]) from refused
 
     def align(self, model: nn.Module) -> None:
         """Give every rank the first one's weights and BatchNorm statistics."""
@@ -80,10 +107,10 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
     given = [name for name in TORCHRUN if name in environment]
     if not given:
         for variable, launcher in OTHER_LAUNCHERS.items():
-            if int(environment.get(variable) or 1) > 1:
+            if environment.get(variable, "") not in ("", "0", "1"):
                 raise BcnError(
-                    f"{launcher} started {environment[variable]} processes that know nothing of each other; "
-                    f"let {launcher} start one torchrun per node, as docs/cluster.md shows"
+                    f"{launcher} started {environment[variable]} processes that know nothing of each other "
+                    f"({variable} says so); let {launcher} start one torchrun per node, as docs/cluster.md shows"
                 )
         return None
     if missing := [name for name in TORCHRUN if name not in environment]:
@@ -92,9 +119,10 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
             "start it with torchrun, or unset them"
         )
     try:
-        ranks = Ranks(*(int(environment[name]) for name in TORCHRUN[:4]))
+        *numbers, _ = (int(environment[name]) for name in NUMBERS)
     except ValueError:
-        raise BcnError(f"{', '.join(TORCHRUN[:4])} must be whole numbers; start the command with torchrun") from None
+        raise BcnError(f"{', '.join(NUMBERS)} must be whole numbers; start the command with torchrun") from None
+    ranks = Ranks(*numbers)
     if not (0 <= ranks.local_rank < ranks.local_world <= ranks.world and ranks.local_rank <= ranks.rank < ranks.world):
         raise BcnError(
             f"rank {ranks.rank} of {ranks.world}, {ranks.local_rank} of {ranks.local_world} on this machine, "
@@ -105,7 +133,10 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
 
 @contextmanager
 def joined() -> Iterator[Ranks]:
-    """Join the other processes, prove that they are all there, and leave them at the end."""
+    """Join the other processes, prove that they are all there, and leave them at the end.
+
+    Others only see that the first rank is gone: why it left is in the store, so that they end the same way.
+    """
     ranks = read_ranks()
     if ranks is None:
         yield Ranks()
@@ -113,14 +144,41 @@ def joined() -> Iterator[Ranks]:
     if ranks.device.type == "cuda":
         torch.cuda.set_device(ranks.device)
     backend = "nccl" if ranks.device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, store=_store(ranks), rank=ranks.rank, world_size=ranks.world)
+    try:
+        store = _store(ranks)
+        dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world)
+    except RuntimeError as error:
+        place, reason = ":".join(os.environ[name] for name in TORCHRUN[4:]), str(error).split("\n")[0]
+        raise BcnError(f"rank {ranks.rank} of {ranks.world} found no others at {place} ({reason})") from error
     try:
         present = int(ranks.sum(torch.ones((), dtype=torch.int64, device=ranks.device)))
         if present != ranks.world:
             raise BcnError(f"{present} of {ranks.world} processes answered: this launch is not distributed")
         yield ranks
+    except (BcnError, Interrupted) as reason:
+        if ranks.first:
+            _tell(store, reason)
+        raise
+    except RuntimeError as error:
+        if not any(word in str(error) for word in LOST):
+            raise
+        raise _told(store) from error
     finally:
         dist.destroy_process_group()
+
+
+def _tell(store: Any, reason: BcnError | Interrupted) -> None:
+    with suppress(RuntimeError):  # a store that is gone as well
+        store.set("left", json.dumps([reason.signal if isinstance(reason, Interrupted) else 0, str(reason)]))
+        store.get("left")  # it has arrived before anyone can see that this process is gone
+
+
+def _told(store: Any) -> BcnError | Interrupted:
+    with suppress(RuntimeError):
+        if store.check(["left"]):
+            signal, sentence = json.loads(store.get("left"))
+            return Interrupted(signal) if signal else BcnError(sentence)
+    return BcnError("another process of this run ended; the same command goes on from the checkpoint")
 
 
 def _store(ranks: Ranks) -> Any:

@@ -133,6 +133,7 @@ def wilson(correct: int, total: int) -> tuple[float, float]:
 def metrics(tally: Tally, dataset: Dataset) -> dict[str, Any]:
     """The figures of a record: counts and intervals of all, of each kind and of groups of kinds, and localisation.
 
+    A kind that was never asked has a total of 0, and no accuracy and interval.
     Localisation is the root mean square error per coordinate, in units of the image's side.
     """
     parts = {"all": slice(None), **GROUPS.get(dataset.kinds, {})}
@@ -141,13 +142,9 @@ def metrics(tally: Tally, dataset: Dataset) -> dict[str, Any]:
     for name, part in parts.items():
         confusion_KAA = tally.confusion_KAA[part]
         correct, total = int(confusion_KAA.diagonal(dim1=1, dim2=2).sum()), int(confusion_KAA.sum())
+        figures[name] = {"correct": correct, "total": total, "accuracy": round(correct / total, 6) if total else None}
         if total:
-            figures[name] = {
-                "correct": correct,
-                "total": total,
-                "accuracy": round(correct / total, 6),
-                "interval": [round(bound, 6) for bound in wilson(correct, total)],
-            }
+            figures[name]["interval"] = [round(bound, 6) for bound in wilson(correct, total)]
     if tally.squared is not None:
         images = tally.total
         figures["localisation"] = round(math.sqrt(sum(tally.squared) / (2 * images)), 6)

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,16 +79,18 @@ def _bar(title: str, total: int, done: int) -> Any:
 
 
 class TensorBoard:
-    """Scalars for TensorBoard, beside metrics.jsonl."""
+    """Scalars for TensorBoard, beside metrics.jsonl. Nothing is written before the first event."""
 
     def __init__(self, folder: Path) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise BcnError("--tensorboard needs the package tensorboard: pip install 'bcn[tensorboard]'") from error
-        self.writer = SummaryWriter(folder)
+        self.writer: Any = None
+        self._open: Callable[[], Any] = partial(SummaryWriter, folder)
 
     def write(self, event: dict[str, Any]) -> None:
+        self.writer = self.writer or self._open()
         for name, value in event.items():
             if isinstance(value, float) and "step" in event:
                 self.writer.add_scalar(f"{event['event']}/{name}", value, event["step"])

@@ -19,16 +19,13 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> tuple[Recipe, tuple[
     >>> changed.optim.lr, changed.optim.milestones, assignments
     (0.002, (5, 8), ('optim.lr=0.002', 'optim.milestones=5,8'))
     """
-    changes = []
+    changed, last = recipe, {}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals:
             raise BcnError(f"--set {assignment}: a field is set by path=value, for example optim.lr=0.001")
-        changed = _assign(recipe, path, text)
-        if changed != recipe:
-            changes.append(assignment)
-        recipe = changed
-    return recipe, tuple(changes)
+        changed, last[path] = _assign(changed, path, text), text
+    return changed, tuple(f"{path}={text}" for path, text in last.items() if _assign(recipe, path, text) != recipe)
 
 
 def paths() -> list[str]:
@@ -44,15 +41,25 @@ def paths() -> list[str]:
 def _assign(recipe: Recipe, path: str, text: str) -> Recipe:
     head, _, tail = path.partition(".")
     if head == "arguments" and tail:
-        numbers = [item for item in text.split(",") if item]
-        value = tuple(map(int, numbers)) if numbers and all(map(str.isdigit, numbers)) else text
-        return replace(recipe, arguments=tuple(sorted({**dict(recipe.arguments), tail: value}.items())))
+        return replace(recipe, arguments=tuple(sorted({**dict(recipe.arguments), tail: _argument(text)}.items())))
     if path not in paths():
         raise did_you_mean("field", path, paths())
     if not tail:
         return replace(recipe, **{head: _parse(get_type_hints(Recipe)[head], text, path)})
     part = getattr(recipe, head)
     return replace(recipe, **{head: replace(part, **{tail: _parse(get_type_hints(type(part))[tail], text, path)})})
+
+
+def _argument(text: str) -> str | int | tuple[int, ...]:
+    """A model's argument, which has no declared type here: a number, several with commas, else the text.
+
+    >>> _argument("10"), _argument("64,64"), _argument("64,"), _argument("xy")
+    (10, (64, 64), (64,), 'xy')
+    """
+    numbers = [item for item in text.split(",") if item]
+    if not numbers or not all(item.isdecimal() and len(item) < 10 for item in numbers):
+        return text
+    return tuple(map(int, numbers)) if "," in text else int(text)
 
 
 def _parse(kind: Any, text: str, path: str) -> Any:

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from bcn.bench.count import count_parameters, literal_macs
 from bcn.data.batch import Dataset
 from bcn.data.clevr.format import QuestionDataset
 from bcn.engine.machine import commit, machine, versions
@@ -29,23 +30,28 @@ def describe(recipe: Recipe, dataset: Dataset, seed: int, epoch: int | None) -> 
     }
 
 
-def make_record(run: Run, recipe: Recipe, state: State, found: dict[str, Any]) -> dict[str, Any]:
-    """`found` is metrics (by test set, of the weights that count), last (of the last weights), data, threads, ranks.
+def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found: dict[str, Any]) -> dict[str, Any]:
+    """`found` is metrics (by test set, of the weights that count), last (of the last weights), threads, ranks.
 
+    MACs are counted as in the tables: one question about one image, in the literal form of the equations.
     Seconds are those of the work that led to the result: what a crash threw away is not in them. CPU seconds are the
     first rank's.
     """
     state.tick()
     at = state.position
+    channels, height, width = dataset[[0]].image.shape[1:]
     return {
         "run": run.path.name,
         "recipe": asdict(recipe),
         "seed": run.manifest["seed"],
         "overridden": run.manifest["overridden"],
         "overrides": run.manifest["overrides"],
+        "data": run.manifest["data"],
         **found,
         "best_epoch": at.best_epoch,
-        "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
+        "parameters": count_parameters(state.model),
+        "with_statistics": count_parameters(state.model, statistics=True),
+        "macs": round(literal_macs(state.model, (channels, height, width)).total),
         "steps": at.step,
         "questions": at.questions,
         "questions_per_second": round(at.questions / at.train_seconds, 1),

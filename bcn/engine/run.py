@@ -47,7 +47,7 @@ class Run:
         path = self.path / "record.json"
         return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
 
-    def hold_data(self, checksums: dict[str, str]) -> dict[str, str]:
+    def hold_data(self, checksums: dict[str, str]) -> None:
         """Note the data that the run began with, and refuse to go on with other data."""
         began = self.manifest.setdefault("data", checksums)
         if began != checksums:
@@ -56,7 +56,6 @@ class Run:
                 f"the data of {self.path} changed since it began ({changed}); restore it, or move the run away"
             )
         write_json(self.path / "manifest.json", self.manifest)
-        return checksums
 
     def write(self, event: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
@@ -88,6 +87,20 @@ class Run:
         return [{key: value for key, value in event.items() if key != "event"} for event in kept]
 
 
+def find_begun(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
+    """The run of this recipe and seed that was begun before; None where there is none."""
+    path = runs / run_id(recipe, seed)
+    try:
+        if not (path / "manifest.json").exists():
+            return None
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}; choose another directory with --runs") from error
+    run = find_run(path)
+    if fingerprint(run.recipe) != fingerprint(recipe) or run.manifest["seed"] != seed:
+        raise BcnError(f"{path} holds a run of another recipe or seed; move it away, or choose another --runs")
+    return run
+
+
 @contextmanager
 def opened(
     recipe: Recipe, *, seed: int, runs: Path, overrides: Sequence[str], threads: int, ranks: int
@@ -101,12 +114,8 @@ def opened(
         raise BcnError(f"cannot write {path}: {error.strerror}; choose another directory with --runs") from error
     with lock:
         _lock(lock, path)
-        manifest = path / "manifest.json"
-        if manifest.exists():
-            run = find_run(path)
-            if fingerprint(run.recipe) != fingerprint(recipe) or run.manifest["seed"] != seed:
-                raise BcnError(f"{path} holds a run of another recipe or seed; move it away, or choose another --runs")
-        else:
+        run = find_begun(recipe, seed=seed, runs=runs)
+        if run is None:
             started = {
                 "run": path.name,
                 "recipe": asdict(recipe),
@@ -119,7 +128,7 @@ def opened(
                 "commit": commit(),
                 "machine": machine(),
             }
-            write_json(manifest, started)
+            write_json(path / "manifest.json", started)
             run = Run(path, started)
         yield run
 

@@ -40,12 +40,17 @@ class Sets(NamedTuple):
         if not isinstance(self.train, QuestionDataset):
             return recipe
         counted = {"words": len(self.train.vocabulary), "answers": len(self.train.answers)}
+        for name, value in recipe.arguments:
+            if counted.get(name, value) != value:
+                raise BcnError(f"{self.train.name} has {counted[name]} {name}, not {value}: leave arguments.{name} out")
         return replace(recipe, arguments=tuple((counted | dict(recipe.arguments)).items()))
 
     def check(self, recipe: Recipe) -> None:
         """Refuse what the recipe asks of the data and the data does not have."""
         if recipe.localise and self.test[[0]].centre is None:
             raise BcnError(f"{self.train.name} has no centres to localise; train with localise=false")
+        if recipe.augment and (image := self.train[[0]].image) is self.train.augment(image, torch.Generator()):
+            raise BcnError(f"{self.train.name} has no augmentation; train with augment=false")
         if recipe.non_relational_first and self.train.kinds != KINDS:
             raise BcnError(
                 f"{self.train.name} does not ask non-relational questions apart from others; "

@@ -15,6 +15,9 @@ from bcn.errors import BcnError
 from bcn.models.clevr import Asked
 from bcn.models.registry import create_model
 
+NEVER = 2**62
+"""a step that no run comes to"""
+
 
 def derive(*numbers: int) -> int:
     """A seed for each place in a run: decided by the run's seed and the place, and unlike its neighbours'."""
@@ -55,10 +58,10 @@ class State:
     best: dict[str, Tensor] | None = None
     position: Position = field(default_factory=Position)
     loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
-    """sum over the steps of the current epoch"""
+    """sum over the steps of the current epoch, of this rank's share until the ranks take the mean of theirs"""
     recent: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
     """sum over the steps since the last line of metrics.jsonl"""
-    first_bad: Tensor = field(default_factory=lambda: torch.tensor(-1))
+    first_bad: Tensor = field(default_factory=lambda: torch.tensor(NEVER))
     """the first step whose loss was not finite"""
     _since: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
 
@@ -86,7 +89,7 @@ class State:
         at = self.position
         self.loss += loss
         self.recent += loss
-        self.first_bad = torch.where((self.first_bad < 0) & ~loss.isfinite(), at.step, self.first_bad)
+        self.first_bad = self.first_bad.minimum(torch.where(loss.isfinite(), NEVER, at.step))
         at.index, at.step, at.questions = at.index + 1, at.step + 1, at.questions + answers
         at.train_seconds += seconds
 
@@ -97,9 +100,9 @@ class State:
     def check_finite(self) -> None:
         """Stop a run whose loss or weights are no longer numbers, before anything good on disk is replaced."""
         step = int(self.first_bad)
-        if step < 0 and not all(bool(tensor.isfinite().all()) for tensor in self.model.parameters()):
+        if step == NEVER and not all(bool(tensor.isfinite().all()) for tensor in self.model.parameters()):
             step = self.position.step - 1
-        if step >= 0:
+        if step != NEVER:
             raise BcnError(
                 f"the loss is not a finite number at step {step + 1} (epoch {self.position.epoch + 1}); "
                 "the last good checkpoint is kept: try a lower optim.lr, or optim.clip=1"

@@ -29,7 +29,7 @@ from bcn.engine.machine import default_threads, keep_memory
 from bcn.engine.optimise import rate, update_average
 from bcn.engine.recipe import Recipe, check
 from bcn.engine.record import describe, make_record
-from bcn.engine.run import Run, opened
+from bcn.engine.run import Run, find_begun, opened, run_id
 from bcn.engine.sets import Sets as Sets
 from bcn.engine.state import State, derive, seed_device
 from bcn.engine.stop import Interrupted, Stop
@@ -43,10 +43,11 @@ class Trainer:
     """One run, as one rank sees it. Only the first rank has a `run`, and writes."""
 
     def __init__(
-        self, recipe: Recipe, seed: int, sets: Sets, *, ranks: Ranks, run: Run | None, stop: Stop, save_minutes: float
+        self, recipe: Recipe, seed: int, sets: Sets, *, ranks: Ranks, stop: Stop, save_minutes: float = 5.0
     ) -> None:
         recipe = sets.complete(recipe)
-        self.recipe, self.seed, self.sets, self.ranks, self.run = recipe, seed, sets, ranks, run
+        self.recipe, self.seed, self.sets, self.ranks = recipe, seed, sets, ranks
+        self.run: Run | None = None
         # A rank that left before the first one would tear the step of the first, whose state is the one to save.
         self.interrupt = stop.check if ranks.first else lambda: None
         self.state = State.begin(recipe, seed=seed, device=ranks.device, vectors=sets.vectors)
@@ -124,10 +125,18 @@ class Trainer:
         devices = [self.ranks.device] if self.ranks.device.type == "cuda" else None
         return DistributedDataParallel(self.state.model, device_ids=devices)
 
+    def share_losses(self) -> None:
+        """Let every rank know the mean of the losses so far, and stop where one was not finite."""
+        state = self.state
+        for total in (state.loss, state.recent):
+            self.ranks.mean_(total)
+        state.first_bad = self.ranks.least(state.first_bad)
+        state.check_finite()
+
     def note(self) -> None:
         """A line of metrics.jsonl within an epoch."""
         state, at = self.state, self.state.position
-        state.check_finite()
+        self.share_losses()
         loss, learning_rate = float(state.recent) / EVENT_STEPS, state.optimiser.param_groups[0]["lr"]
         self.write({"event": "train", "epoch": at.epoch + 1, "step": at.step, "loss": loss, "rate": learning_rate})
         state.recent.zero_()
@@ -135,7 +144,7 @@ class Trainer:
     def validate(self, progress: Progress) -> None:
         """The end of an epoch: count, keep the best, write a line."""
         state, at = self.state, self.state.position
-        state.check_finite()
+        self.share_losses()
         event = {"event": "epoch", "epoch": at.epoch + 1, "step": at.step, "loss": float(state.loss) / at.index}
         if self.sets.val is not None:
             tally = self.evaluate(self.sets.val)
@@ -188,7 +197,9 @@ class Trainer:
 
     def resume(self) -> None:
         """Take up the newest whole checkpoint, the first rank's on every rank."""
-        found = self.ranks.same(load_checkpoint(self.run.checkpoints) if self.run is not None else None)
+        with self.ranks.together():
+            found = load_checkpoint(self.run.checkpoints) if self.run is not None else None
+        found = self.ranks.same(found)
         if found is not None:
             try:
                 self.state.load(*found)
@@ -199,8 +210,14 @@ class Trainer:
                     f"{place}: the checkpoint does not fit this version of bcn ({reason}); "
                     "use the version that wrote it, or remove the directory checkpoint to train from the start"
                 ) from error
+        step = self.state.position.step
         if self.run is not None:
-            self.run.rewind(self.state.position.step)
+            self.run.rewind(step)
+            began, now = self.run.manifest, (torch.get_num_threads(), self.ranks.world)
+            if (then := (began["threads"], began["ranks"])) != now:
+                say(f"began with (threads, ranks) {then} and goes on with {now}: the same only up to rounding")
+            if step:
+                say(f"{self.run.path}: going on at step {step} of {self.total}")
         self.state.position.sessions += 1
 
     def write_weights(self, name: str, weights: dict[str, Tensor], epoch: int) -> None:
@@ -221,7 +238,7 @@ def headline(figures: dict[str, Any]) -> dict[str, float]:
     """The few figures of a curve."""
     names = {"accuracy": "all", "relational": "relational", "non_relational": "non_relational"}
     names |= {family: family for family in FAMILIES if "query_attribute" in figures}
-    curve = {name: figures[of]["accuracy"] for name, of in names.items() if of in figures}
+    curve = {name: figures[of]["accuracy"] for name, of in names.items() if of in figures and figures[of]["total"]}
     return curve | ({"localisation": figures["localisation"]} if "localisation" in figures else {})
 
 
@@ -245,42 +262,36 @@ def train(
         raise BcnError(f"seed {seed}: a seed is a whole number from 0 on")
     keep_memory()
     with ExitStack() as stack:
-        ranks, stop = stack.enter_context(joined()), stack.enter_context(Stop())
-        if min(recipe.batch, recipe.data.train or recipe.batch) < ranks.world:
-            raise BcnError(f"a batch of {recipe.batch} cannot be shared out over {ranks.world} processes; start fewer")
-        run = None
-        if ranks.first:
-            default = threads or default_threads(ranks.local_world)
-            started = opened(recipe, seed=seed, runs=runs, overrides=overrides, threads=default, ranks=ranks.world)
-            run = stack.enter_context(started)
-        manifest, record = ranks.same((run.manifest, run.record()) if run is not None else None)
+        ranks, stop = stack.enter_context(joined()), Stop()
+        # What can be refused is refused before anything is written, and by all ranks together.
+        with ranks.together():
+            if min(recipe.batch, recipe.data.train or recipe.batch) < ranks.world:
+                raise BcnError(f"a batch of {recipe.batch} cannot be shared out over {ranks.world} processes")
+            begun = find_begun(recipe, seed=seed, runs=runs) if ranks.first else None
+            record = begun.record() if begun is not None else None
+        default = begun.manifest["threads"] if begun is not None else default_threads(ranks.local_world)
+        default, record = ranks.same((default, record))
         if record is not None:
             return dict(record)
-        torch.set_num_threads(threads or manifest["threads"])
-        began, now = (manifest["threads"], manifest["ranks"]), (torch.get_num_threads(), ranks.world)
-        if began != now and ranks.first:
-            say(f"began with (threads, ranks) {began} and goes on with {now}: the same only up to rounding")
-        sets = Sets.open(recipe, data)
-        sets.check(recipe)
-        trainer = Trainer(recipe, seed, sets, ranks=ranks, run=run, stop=stop, save_minutes=save_minutes)
-        check_fit(trainer.state.model, sets.train, recipe.model)
-        checksums = run.hold_data(sets.checksums()) if run is not None else {}
-        if run is not None and tensorboard:
-            trainer.board = TensorBoard(run.path / "tensorboard")
+        torch.set_num_threads(threads or default)
+        with ranks.together():
+            sets = Sets.open(recipe, data)
+            sets.check(recipe)
+            trainer = Trainer(recipe, seed, sets, ranks=ranks, stop=stop, save_minutes=save_minutes)
+            check_fit(trainer.state.model, sets.train, recipe.model)
+            if tensorboard and ranks.first:
+                trainer.board = TensorBoard(runs / run_id(recipe, seed) / "tensorboard")
+        now = {"threads": torch.get_num_threads(), "ranks": ranks.world}
+        with ranks.together():
+            if ranks.first:
+                started = opened(recipe, seed=seed, runs=runs, overrides=overrides, **now)
+                trainer.run = stack.enter_context(started)
+                trainer.run.hold_data(sets.checksums())
+        stack.enter_context(stop)
         trainer.resume()
-        if run is not None and trainer.state.position.step:
-            say(f"{run.path}: going on at step {trainer.state.position.step} of {trainer.total}")
-        try:
-            trainer.fit()
-            found = trainer.test()
-        except RuntimeError as error:
-            if ranks.world == 1 or "peer" not in str(error):
-                raise
-            if stop.requested is not None:
-                raise Interrupted(stop.requested) from None  # the first rank has saved and left
-            raise BcnError("another process of this run ended; the same command goes on from the checkpoint") from error
-        if run is not None:
-            found |= {"data": checksums, "threads": torch.get_num_threads(), "ranks": ranks.world}
-            write_json(run.path / "record.json", make_record(run, recipe, trainer.state, found))
-            record = run.record()
-        return dict(ranks.same(record))
+        trainer.fit()
+        found = trainer.test() | now
+        if trainer.run is not None:
+            record = make_record(trainer.run, recipe, trainer.state, sets.train, found)
+            write_json(trainer.run.path / "record.json", record)
+        return dict(ranks.same(trainer.run and trainer.run.record()))

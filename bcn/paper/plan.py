@@ -81,7 +81,7 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     else:
         dataset = open_dataset(data.name, data.split, images=data.train, questions=data.questions)
     sets = Sets(dataset, None, dataset, {})
-    trainer = Trainer(recipe, 0, sets, ranks=Ranks(), run=None, stop=Stop(), save_minutes=60)
+    trainer = Trainer(recipe, 0, sets, ranks=Ranks(), stop=Stop())
     taken: list[float] = []
     while len(taken) < 4 and sum(taken) < ENOUGH_SECONDS:
         began = time.perf_counter()

@@ -46,7 +46,7 @@ class Result:
             counts = sets.get(AFFINE[metric], {}).get("all")
         else:
             counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(metric, metric))
-        if counts is None:
+        if not counts or not counts["total"]:
             return None
         low, high = counts["interval"]
         return Measured(100 * counts["accuracy"], counts["total"], 100 * low, 100 * high)
