@@ -1,5 +1,6 @@
 """The server's JSON interface: answers beside the truth, images in, and errors as one sentence."""
 
+import base64
 import io
 import json
 
@@ -16,6 +17,8 @@ from fastapi.testclient import TestClient
 import bcn
 import bcn.ask
 from bcn.cli import main
+from bcn.data.clevr.render import render_scene
+from bcn.data.clevr.scene import make_scene
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.web.app import STATIC, make_app
 
@@ -93,6 +96,17 @@ def test_digits_are_found_by_every_model(client):
     assert baseline["broadcast"] is None
 
 
+def test_a_rendered_scene_comes_with_questions_and_their_answers(client):
+    pytest.importorskip("numba", reason="needs the extra render")
+    found = client.get("/api/rendered", params={"seed": 3}).json()
+    picture = Image.open(io.BytesIO(base64.b64decode(found["image"])))
+    assert np.array_equal(np.array(picture), render_scene(make_scene(3, split="val")))
+    assert len(found["questions"]) == 10
+    for each in found["questions"]:
+        assert each["question"].endswith("?")
+        assert each["answer"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -129,7 +143,14 @@ def test_the_page_and_its_document(client):
         assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
         assert client.get(f"/{path.name}").text == text
     document = client.get("/openapi.json").json()
-    assert set(document["paths"]) == {"/api/weights", "/api/scene", "/api/reason", "/api/ask", "/api/find"}
+    assert set(document["paths"]) == {
+        "/api/weights",
+        "/api/scene",
+        "/api/reason",
+        "/api/ask",
+        "/api/find",
+        "/api/rendered",
+    }
     body = document["paths"]["/api/find"]["post"]["requestBody"]["content"]
     assert list(body) == ["application/octet-stream"]
     assert "Object" in json.dumps(document["components"])

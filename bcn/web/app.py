@@ -3,11 +3,12 @@
 K broadcast channels, H x W pixels.
 """
 
+import base64
 import io
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,6 +20,9 @@ from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, Field
 
 from bcn.ask import Reasoner
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.render import render_scene
+from bcn.data.clevr.scene import make_scene
 from bcn.data.sort_of_clevr import (
     COLOURS,
     KINDS,
@@ -62,10 +66,10 @@ class Scene(BaseModel):
 
 
 class Loaded:
-    """The models, one asked at a time: a model's buffers are not for two threads."""
+    """The models."""
 
     def __init__(self, reasoners: Sequence[Reasoner]) -> None:
-        self.reasoners, self.lock = reasoners, Lock()
+        self.reasoners = reasoners
 
     def those(self, family: str, name: str | None) -> list[Reasoner]:
         """The reasoners of a family, or the one of them that is named."""
@@ -84,7 +88,10 @@ class Loaded:
 
 
 def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
-    """The page and its interface over these reasoners."""
+    """The page and its interface over these reasoners.
+
+    All of it runs in one thread: a model's buffers are not for two, and each change of threads waits on a busy machine.
+    """
     app = FastAPI(title="bcn", description="Visual relational reasoning from pixels.", docs_url=None, redoc_url=None)
     loaded = Loaded(reasoners)
     app.exception_handler(BcnError)(_refuse)
@@ -92,46 +99,50 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
     app.middleware("http")(_guard)
 
     @app.get("/api/weights")
-    def weights() -> list[dict[str, Any]]:
+    async def weights() -> list[dict[str, Any]]:
         """The weights that are loaded."""
         return [_about(reasoner) for reasoner in loaded.reasoners]
 
     @app.get("/api/scene")
-    def scene(seed: Annotated[int, Query(ge=0, lt=SEEDS)]) -> dict[str, list[Object]]:
+    async def scene(seed: Annotated[int, Query(ge=0, lt=SEEDS)]) -> dict[str, list[Object]]:
         """A random Sort-of-CLEVR scene."""
         return {"objects": random_scene(seed)}
 
+    @app.get("/api/rendered")
+    async def rendered(seed: Annotated[int, Query(ge=0, lt=SEEDS)]) -> dict[str, Any]:
+        """A random scene like CLEVR's: its picture as base64 of a PNG file, and questions with their true answers."""
+        scene = make_scene(seed, split="val")
+        asked = [{key: each[key] for key in ("question", "answer")} for each in make_questions(scene)]
+        return {"image": _encode(render_scene(scene)), "questions": asked}
+
     @app.post("/api/reason")
-    def reason(scene: Scene) -> dict[str, Any]:
+    async def reason(scene: Scene) -> dict[str, Any]:
         """Answers about a Sort-of-CLEVR scene, each beside the truth, and what is broadcast from where."""
         reasoner = loaded.those("sort-of-clevr", scene.weights)[0]
         began = time.perf_counter()
-        with loaded.lock:
-            answers, picture = answer_scene(reasoner, scene)
-            broadcast = _broadcast(reasoner, picture)
+        answers, picture = answer_scene(reasoner, scene)
+        broadcast = _broadcast(reasoner, picture)
         return {"weights": reasoner.name, "answers": answers, "broadcast": broadcast, "milliseconds": _since(began)}
 
     @app.post("/api/ask")
-    def ask(
+    async def ask(
         image: ImageBody, question: Annotated[list[str], Query(max_length=100)], weights: WeightsQuery = None
     ) -> dict[str, Any]:
         """Answers to questions about an image."""
         reasoner, picture = loaded.asking(weights), _decode(image)
         began = time.perf_counter()
-        with loaded.lock:
-            answers = [
-                {"question": a.question, "answer": a.answer, "probability": a.probability, "others": _shares(a.others)}
-                for a in reasoner.ask(picture, question)
-            ]
+        answers = [
+            {"question": a.question, "answer": a.answer, "probability": a.probability, "others": _shares(a.others)}
+            for a in reasoner.ask(picture, question)
+        ]
         return {"weights": reasoner.name, "answers": answers, "milliseconds": _since(began)}
 
     @app.post("/api/find")
-    def find(image: ImageBody, weights: WeightsQuery = None) -> dict[str, Any]:
+    async def find(image: ImageBody, weights: WeightsQuery = None) -> dict[str, Any]:
         """What each of the loaded Scaled-MNIST models sees in an image, and where."""
         reasoners, picture = loaded.those("scaled-mnist", weights), _decode(image)
         began = time.perf_counter()
-        with loaded.lock:
-            found = [_found(reasoner, picture) for reasoner in reasoners]
+        found = [_found(reasoner, picture) for reasoner in reasoners]
         return {"found": found, "milliseconds": _since(began)}
 
     app.mount("/", StaticFiles(directory=STATIC, html=True))
@@ -164,7 +175,7 @@ def answer_scene(reasoner: Reasoner, scene: Scene) -> tuple[Answers, np.ndarray]
             {
                 "kind": KINDS[number // 6],
                 "colour": COLOURS[number % 6],
-                "question": to_sentence(bits[number]),
+                "question": sentences()[number],
                 "answer": ranked[0][0],
                 "probability": ranked[0][1],
                 "others": _shares(ranked[1 : 1 + RUNNERS_UP]),
@@ -172,6 +183,12 @@ def answer_scene(reasoner: Reasoner, scene: Scene) -> tuple[Answers, np.ndarray]
             }
         )
     return answers, picture
+
+
+@cache
+def sentences() -> tuple[str, ...]:
+    """Of all 36 questions."""
+    return tuple(map(to_sentence, question_bits()))
 
 
 def scenes_of(objects: list[Object]) -> Scenes:
@@ -221,6 +238,12 @@ def _about(reasoner: Reasoner) -> dict[str, Any]:
 
 def _shares(ranked: Sequence[tuple[str, float]]) -> Answers:
     return [{"answer": name, "probability": share} for name, share in ranked]
+
+
+def _encode(pixels_HW3: np.ndarray) -> str:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels_HW3).save(buffer, "PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _decode(content: bytes) -> Image.Image:

@@ -20,6 +20,7 @@ const post = (path, value) =>
 export const panels = ["reason", "find", "see"];
 export const weights = () => call("api/weights");
 export const newScene = (seed) => call(`api/scene?seed=${seed}`);
+export const rendered = (seed) => call(`api/rendered?seed=${seed}`);
 export const reason = (scene) => post("api/reason", scene);
 export const find = (image) =>
   call("api/find", { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
