@@ -186,8 +186,49 @@ def test_check_finds_what_is_wrong(own: Path) -> None:
     ]
     with open(own / "questions.jsonl", "a") as file:
         file.write('{"image": "a.png"}\n')
-    with pytest.raises(BcnError, match=r"line 30: 'question'"):
-        check_directory(own)
+    assert "line 30: it has no 'question'" in check_directory(own)[0]
+    with pytest.raises(BcnError, match="line 30: it has no 'question'"):
+        open_questions(own, "train")
+
+
+GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "train"}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"{", "line 5: Expecting property name"),
+        (b"[1]", "line 5: it is not an object in braces"),
+        (b'{"image": "a.png", "question": "caf\xe9"}', "line 5: 'utf-8' codec can't decode"),
+        (json.dumps(GOOD | {"image": ["a.png"]}).encode(), 'line 5: "image" is neither a text nor a number'),
+        (json.dumps(GOOD | {"answer": ["yes"]}).encode(), 'line 5: "answer" is neither a text nor a number'),
+        (json.dumps(GOOD | {"question": "?!"}).encode(), "line 5: the question has no words"),
+        (json.dumps(GOOD | {"answer": None}).encode(), "1 questions of train have no answer"),
+        (json.dumps(GOOD | {"split": 3}).encode(), "1 splits are not used (train, val and test are): 3"),
+        (json.dumps(GOOD | {"answer": " Yes"}).encode(), "1 answers are written in several ways"),
+        (json.dumps(GOOD | {"image": "big.png"}).encode(), "1 images cannot be read: big.png"),
+    ],
+)
+def test_check_names_every_broken_line(line: bytes, problem: str, tmp_path: Path) -> None:
+    _picture(tmp_path / "a.png", 9)
+    _picture(tmp_path / "b.png", 99)
+    if "big.png" in problem:
+        Image.new("1", (20_000, 20_000)).save(tmp_path / "big.png")  # more pixels than Pillow decodes
+    lines = [json.dumps(entry).encode() for entry in (GOOD, GOOD, GOOD | {"image": "b.png", "split": "val"})]
+    file = tmp_path / "questions.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines) + b"\n")
+    assert check_directory(tmp_path) == []
+    file.write_bytes(b"\n".join([*lines, b"", line, *lines]))
+    assert any(problem in found for found in check_directory(tmp_path)), check_directory(tmp_path)
+    if problem.startswith("line"):
+        with pytest.raises(BcnError, match=problem[:6]):
+            open_questions(tmp_path, "train")
+
+
+def test_check_wants_something_to_choose_the_epoch_by(tmp_path: Path) -> None:
+    _picture(tmp_path / "a.png", 9)
+    (tmp_path / "questions.jsonl").write_text(f"{json.dumps(GOOD)}\n" * 2)
+    assert "has no split val" in check_directory(tmp_path)[0]
 
 
 def test_check_of_clevr_reports_a_broken_file(clevr: Path) -> None:

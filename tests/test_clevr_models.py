@@ -245,6 +245,31 @@ def test_splits_of_published_clevr(data: Path, monkeypatch: pytest.MonkeyPatch) 
         open_dataset("clevr-v1.0", "val", images=4)
 
 
+def test_splits_of_cogent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Condition A is trained on and tested on; valB is there for whoever asks."""
+    monkeypatch.setattr("bcn.data.clevr.named.HELD_OUT", 2)
+    cogent = clevr_layout(tmp_path / "CLEVR_CoGenT_v1.0", {"trainA": 5, "valA": 3, "valB": 4})
+    parts = {split: open_dataset("clevr-v1.0", split, data=cogent) for split in ("train", "val", "test", "valB")}
+    assert [len(part) for part in parts.values()] == [3, 2, 3, 4]
+    assert len({part.vocabulary for part in parts.values()}) == 1
+    with pytest.raises(BcnError, match=r"has no split 'valC': it has train, val, test, trainA, valA, valB"):
+        open_dataset("clevr-v1.0", "valC", data=cogent)
+
+
+def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Path) -> None:
+    own_layout(tmp_path, 12)
+    lines = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["split"] = "train" if number < 16 else "val" if number < 20 else "test"
+        if line["split"] == "test":
+            del line["answer"]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert open_dataset("own", "test", data=tmp_path).split == "test"
+    assert open_dataset("own", "test", data=tmp_path).checksum() == open_dataset("own", "val", data=tmp_path).checksum()
+    with pytest.raises(BcnError, match="has no split 'dev'"):
+        open_dataset("own", "dev", data=tmp_path)
+
+
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="bcn clevr make"):
         open_dataset("clevr-like-v1", "train", data=tmp_path)

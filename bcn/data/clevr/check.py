@@ -3,11 +3,12 @@
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from bcn.data.clevr.layout import Asked, list_splits, question_file, read_questions
+from bcn.data.clevr.layout import LINES, Asked, list_splits, own_lines, parse_line, question_file, read_questions
 from bcn.data.clevr.make import join_parts
 from bcn.data.clevr.vocabulary import tokens
 from bcn.errors import BcnError
@@ -16,47 +17,95 @@ SHOWN = 5
 """examples of a problem"""
 
 
+@dataclass
+class Read:
+    """What the questions of a split show."""
+
+    files: set[Path] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    answers: Counter[str] = field(default_factory=Counter)
+    unanswered: int = 0
+
+    def add(self, asked: Asked) -> None:
+        self.files.add(asked.image)
+        self.words.update(tokens(asked.question))
+        if asked.answer is None:
+            self.unanswered += 1
+        else:
+            self.answers[asked.answer] += 1
+
+
 def check_directory(directory: str | Path) -> list[str]:
     """Every problem in a sentence: files missing or unreadable, images in two splits, words and answers not learned.
 
     Parts of clevr-like-v1 that were made apart are joined first.
     """
     root = Path(directory).expanduser()
-    unjoined = join_parts(root)
-    if unjoined and not (root / "questions").is_dir():
-        return unjoined
-    files: dict[str, set[Path]] = {}
-    words: dict[str, set[str]] = {}
-    answers: dict[str, Counter[str]] = {}
-    problems = unjoined
-    for split in list_splits(root):
-        files[split], words[split], answers[split] = set(), set(), Counter()
-        try:
-            _read(read_questions(root, split), files[split], words[split], answers[split])
-        except BcnError as error:
-            problems.append(str(error))
-        if not files[split]:
-            problems.append(f"{question_file(root, split)} asks nothing in the split {split}")
-    problems += _images(root, files)
-    training = next((split for split in ("train", "trainA") if split in files), None)
+    problems = join_parts(root)
+    if problems and not (root / "questions").is_dir():
+        return problems
+    own = (root / LINES).exists()
+    splits, broken = _read_own(root) if own else _read_clevr(root)
+    problems += broken
+    problems += _images(root, {split: read.files for split, read in splits.items()})
+    training = next((split for split in ("train", "trainA") if split in splits), None)
     if training is None:
         return [*problems, f"{root} has no split train: its words and answers could not be learned"]
-    once = [answer for answer, count in answers[training].items() if count == 1]
+    learned = splits[training]
+    if own and "val" not in splits:
+        problems.append(f'{root} has no split val, by which the best epoch is chosen: give some lines "split": "val"')
+    odd = sorted(set(splits) - {"train", "val", "test"}) if own else []
+    problems += _some(f"{len(odd)} splits are not used (train, val and test are)", odd)
+    once = [answer for answer, count in learned.answers.items() if count == 1]
     problems += _some(f"{len(once)} answers are given once only in {training}", once)
-    for split in sorted(set(files) - {training}):
-        unknown = sorted(words[split] - words[training])
+    alike = _alike(learned.answers)
+    problems += _some(f"{len(alike)} answers are written in several ways, and taken for different ones", alike)
+    for split, read in sorted(splits.items()):
+        if read.unanswered and (read.answers or split == training):
+            problems.append(f"{read.unanswered} questions of {split} have no answer")
+        if split == training:
+            continue
+        unknown = sorted(read.words - learned.words)
         problems += _some(f"{len(unknown)} words of {split} are not among those of {training}", unknown)
-        unseen = sorted(set(answers[split]) - set(answers[training]))
+        unseen = sorted(set(read.answers) - set(learned.answers))
         problems += _some(f"{len(unseen)} answers of {split} are never given in {training}", unseen)
     return problems
 
 
-def _read(questions: Iterator[Asked], files: set[Path], words: set[str], answers: Counter[str]) -> None:
-    for asked in questions:
-        files.add(asked.image)
-        words.update(tokens(asked.question))
-        if asked.answer is not None:
-            answers[asked.answer] += 1
+def _read_own(root: Path) -> tuple[dict[str, Read], list[str]]:
+    splits: dict[str, Read] = defaultdict(Read)
+    broken = []
+    for number, line in own_lines(root):
+        try:
+            split, asked = parse_line(root / LINES, number, line)
+            splits[split].add(asked)
+        except BcnError as error:
+            broken.append(str(error))
+    more = [f"{len(broken) - SHOWN} more lines of {root / LINES} are broken"] if len(broken) > SHOWN else []
+    return splits, broken[:SHOWN] + more
+
+
+def _read_clevr(root: Path) -> tuple[dict[str, Read], list[str]]:
+    splits: dict[str, Read] = {}
+    broken = []
+    for split in list_splits(root):
+        splits[split] = Read()
+        try:
+            for asked in read_questions(root, split):
+                splits[split].add(asked)
+        except BcnError as error:
+            broken.append(str(error))
+        if not splits[split].files:
+            broken.append(f"{question_file(root, split)} asks nothing in the split {split}")
+    return splits, broken
+
+
+def _alike(answers: Iterable[str]) -> list[str]:
+    """Answers that differ in case and spaces only, all of each together: "Yes / yes"."""
+    ways = defaultdict(list)
+    for answer in sorted(answers):
+        ways[" ".join(answer.lower().split())].append(answer)
+    return [" / ".join(several) for several in ways.values() if len(several) > 1]
 
 
 def _images(root: Path, files: dict[str, set[Path]]) -> list[str]:
@@ -88,7 +137,7 @@ def _digest(path: Path) -> bytes | None:
     try:
         with Image.open(path) as image:
             return hashlib.sha256(image.convert("RGB").tobytes()).digest()
-    except (OSError, SyntaxError):
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
 
 

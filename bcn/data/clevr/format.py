@@ -253,7 +253,7 @@ def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
                 return np.asarray(image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)).transpose(
                     2, 0, 1
                 )
-        except OSError as error:
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise BcnError(f"cannot read the image {path}: {error}; `bcn data check` finds all such files") from error
 
     block = 256

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bcn.data.clevr.program import kind_of
+from bcn.data.clevr.vocabulary import tokens
 from bcn.errors import BcnError
 
 LINES = "questions.jsonl"
@@ -64,7 +65,8 @@ def _clevr(directory: Path, split: str) -> Iterator[Asked]:
             image = Path("images") / split / entry["image_filename"]
             kind = kind_of(entry["program"]) if entry.get("program") else None
             number = int(entry.get("question_index", position))
-            yield Asked(image, entry["question"], entry.get("answer"), kind, number)
+            answer = entry.get("answer")
+            yield Asked(image, entry["question"], None if answer is None else str(answer), kind, number)
         except (KeyError, TypeError) as error:
             raise BcnError(
                 f"{path}: question {position} has no usable {error}: see docs/clevr.md for the form"
@@ -72,20 +74,42 @@ def _clevr(directory: Path, split: str) -> Iterator[Asked]:
 
 
 def _own(directory: Path) -> Iterator[tuple[str, Asked]]:
-    path = directory / LINES
-    with open(path, encoding="utf-8") as file:
+    for number, line in own_lines(directory):
+        yield parse_line(directory / LINES, number, line)
+
+
+def own_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, and their numbers from 1 on."""
+    with open(directory / LINES, "rb") as file:
         for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                entry = json.loads(line)
-                image, question, answer = Path(entry["image"]), str(entry["question"]), entry.get("answer")
-            except (ValueError, KeyError, TypeError) as error:
-                form = '{"image": "1.png", "question": "...", "answer": "..."}'
-                raise BcnError(f"{path}, line {number}: {error}; a line is {form}") from error
-            kind = None if entry.get("kind") is None else str(entry["kind"])
-            asked = Asked(image, question, None if answer is None else str(answer), kind, number)
-            yield entry.get("split") or _split_of(image), asked
+            if line.strip():
+                yield number, line
+
+
+def parse_line(path: Path, number: int, line: bytes) -> tuple[str, Asked]:
+    """The split and the question of a line."""
+    try:
+        entry = json.loads(line.decode("utf-8-sig"))
+        if not isinstance(entry, dict):
+            raise TypeError("it is not an object in braces")
+        image, question = _text(entry, "image"), _text(entry, "question")
+        answer, split, kind = (
+            None if entry.get(key) in (None, "") else _text(entry, key) for key in ("answer", "split", "kind")
+        )
+        if not tokens(question):
+            raise ValueError("the question has no words")
+    except (ValueError, KeyError, TypeError) as error:
+        form = '{"image": "1.png", "question": "...", "answer": "..."}'
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise BcnError(f"{path}, line {number}: {reason}; a line is {form}") from error
+    return split or _split_of(Path(image)), Asked(Path(image), question, answer, kind, number)
+
+
+def _text(entry: dict[str, Any], key: str) -> str:
+    """A text; numbers, and yes or no as JSON writes them, become one."""
+    if not isinstance(value := entry[key], str | int | float):
+        raise TypeError(f'"{key}" is neither a text nor a number')
+    return str(value)
 
 
 def _split_of(image: Path) -> str:

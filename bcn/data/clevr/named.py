@@ -2,7 +2,7 @@
 
 The answers of CLEVR's own test split are not public. So `test` of "clevr-v1.0" is its split val, as everywhere in the
 literature, and `val`, by which an epoch may be chosen, the last 1,000 images of its split train, which are not trained
-on.
+on. In a directory of CoGenT's, the same holds of its condition A, and valB is opened by its own name.
 """
 
 from collections.abc import Sequence
@@ -39,22 +39,26 @@ def find_named(name: str, data: str | Path | None = None) -> list[Path]:
 
 
 def open_named(name: str, split: str, *, data: str | Path | None = None, images: int | None = None) -> QuestionDataset:
-    """Open a split of a named data set; an own one without a split `test` is tested on its split `val`."""
-    if split not in SPLITS:
-        raise BcnError(f"{name} has no split {split!r}: it has {', '.join(SPLITS)}")
+    """Open a split of a named data set; an own one without answers in a split `test` is tested on its split `val`."""
     if not (found := find_named(name, data)):
         raise BcnError(f"{name} is not in {data_root(data)}: {REMEDIES[name]}")
     directory, size, start, stop = found[0], 224 if name.endswith("-224") else 128, 0, None
-    if name.startswith("clevr-v1.0"):
-        dataset = open_questions(directory, "val" if split == "test" else "train", size=size)
+    there = list_splits(directory)
+    if split not in {*SPLITS, *there}:
+        raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *there]))}")
+    if name.startswith("clevr-v1.0") and split in SPLITS:
+        condition = "A" if "trainA" in there and "train" not in there else ""  # CoGenT's
+        dataset = open_questions(directory, ("val" if split == "test" else "train") + condition, size=size)
         kept = max(1, len(dataset.image) - HELD_OUT)
         start, stop = {"train": (0, kept), "val": (kept, None), "test": (0, None)}[split]
     else:
-        there = list_splits(directory)
         wanted = "val" if name == "own" and split == "test" and "test" not in there else split
         if wanted not in there:
-            raise BcnError(f"{directory} has no split {wanted!r}: it has {', '.join(there)}; {REMEDIES[name]}")
+            remedy = f'give some of its lines "split": "{wanted}"' if name == "own" else REMEDIES[name]
+            raise BcnError(f"{directory} has no split {wanted!r}: it has {', '.join(there)}; {remedy}")
         dataset = open_questions(directory, wanted, size=size)
+        if name == "own" and split == wanted == "test" and "val" in there and (dataset.answer < 0).all():
+            dataset = open_questions(directory, "val", size=size)
     stop = len(dataset.image) if stop is None else stop
     if images is not None and images > stop - start:
         raise BcnError(f"{images} images were asked of {name} {split}, which has {stop - start}: ask for fewer")
