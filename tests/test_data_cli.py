@@ -169,12 +169,14 @@ def test_making_a_set_of_renderings_says_how(empty: Path, name: str) -> None:
 
 def test_check_looks_through_images_and_questions(empty: Path) -> None:
     directory = empty / "data"
-    (directory / "pictures").mkdir(parents=True)
-    Image.new("RGB", (8, 8)).save(directory / "pictures" / "a.png")
-    line = {"image": "pictures/a.png", "question": "Is it dark?", "answer": "yes", "split": "train"}
-    (directory / "questions.jsonl").write_text(2 * (json.dumps(line) + "\n"))
+    directory.mkdir()
+    line = {"image": "train.png", "question": "Is it dark?", "answer": "yes", "split": "train"}
+    lines = [line, line, line | {"image": "val.png", "split": "val"}]
+    (directory / "questions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    for name, colour in (("train", "navy"), ("val", "black")):
+        Image.new("RGB", (8, 8), colour).save(directory / f"{name}.png")
     assert run("check", "own") == "own: nothing to complain of\n"
-    (directory / "pictures" / "a.png").unlink()
+    (directory / "val.png").unlink()
     with pytest.raises(BcnError, match="own: not as it should be"):
         run("check", "own")
 

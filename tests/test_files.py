@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bcn.data import cache as cache_module
 from bcn.data import download as download_module
 from bcn.data.cache import cache_directory, check_cache, open_cache
 from bcn.data.download import download
@@ -246,7 +247,9 @@ def test_left_over_of_a_killed_process_is_removed(cache: Path) -> None:
     assert files(cache / "set-v1") == {"train"}
 
 
-@pytest.mark.parametrize("damage", ["truncate", "remove", "manifest", "no manifest"])
+@pytest.mark.parametrize(
+    "damage", ["truncate", "remove", "garbage", "manifest", "no manifest", "another manifest", "no checksums"]
+)
 def test_damaged_cache_is_one_sentence(cache: Path, damage: str) -> None:
     open_cache("set-v1", "train", write_arrays)
     path = cache_directory("set-v1", "train") / "image.npy"
@@ -254,22 +257,30 @@ def test_damaged_cache_is_one_sentence(cache: Path, damage: str) -> None:
         path.write_bytes(path.read_bytes()[:-5])
     elif damage == "remove":
         path.unlink()
-    elif damage == "manifest":
-        path = path.with_name("manifest.json")
-        path.write_text(path.read_text()[:20])
+    elif damage == "garbage":
+        path.write_bytes(bytes(path.stat().st_size))
     else:
         path = path.with_name("manifest.json")
-        path.unlink()
+        if damage == "manifest":
+            path.write_text(path.read_text()[:20])
+        elif damage == "no manifest":
+            path.unlink()
+        else:
+            path.write_text({"another manifest": "[1, 2]", "no checksums": '{"image.npy": {"bytes": 4128}}'}[damage])
     with pytest.raises(BcnError, match=rf"{path.name}.*bcn data make set-v1"):
         open_cache("set-v1", "train", write_arrays)
 
 
-def test_changed_byte_in_the_cache_is_found(cache: Path) -> None:
+def test_changed_byte_in_the_cache_is_found(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_cache("set-v1", "train", write_arrays)
     path = cache_directory("set-v1", "train") / "image.npy"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+    with pytest.raises(BcnError, match=r"image\.npy does not have the checksum"):
+        open_cache("set-v1", "train", write_arrays)
+    monkeypatch.setattr(cache_module, "QUICK", 100)  # what is too large to be read whenever it is opened
+    open_cache("set-v1", "train", write_arrays)
     with pytest.raises(BcnError, match=r"image\.npy does not have the checksum"):
         check_cache("set-v1", "train")
 

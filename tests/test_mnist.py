@@ -297,6 +297,15 @@ def test_a_few_images_are_the_first_of_all(small: Path, tmp_path: Path) -> None:
     assert make_scaled_mnist("scaled-mnist-v1", "val", images=3, seed=1).checksum() != few.checksum()
 
 
+def test_the_cache_of_another_set_is_refused(small: Path, tmp_path: Path) -> None:
+    make_scaled_mnist("more-scaled-mnist-v1", "test")
+    here = tmp_path / "cache" / "scaled-mnist-v1" / "test-seed0"
+    here.parent.mkdir()
+    (tmp_path / "cache" / "more-scaled-mnist-v1" / "test-seed0").rename(here)
+    with pytest.raises(BcnError, match=rf"{here} holds other arrays than scaled-mnist-v1 has: remove it"):
+        make_scaled_mnist("scaled-mnist-v1", "test")
+
+
 def test_rotated_sets_hold_the_digits_of_the_straight_one(small: Path) -> None:
     straight = make_scaled_mnist("more-scaled-mnist-v1", "test", images=8)
     turned = make_scaled_mnist("more-scaled-mnist-10-v1", "test", images=8)

@@ -18,6 +18,7 @@ from bcn.data.cache import cache_directory, open_cache
 from bcn.data.draw import between, raw_bits
 from bcn.data.mnist import CLASSES, SPLITS, fetch_mnist
 from bcn.data.resample import UNIT, room, rotation, stretch, warp
+from bcn.errors import BcnError
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ def make_scaled_mnist(
     part, start, stop = split_range(name, split, splits, images)
     kept = f"{part}-seed{seed}"
     if images is None or cache_directory(name, kept).exists():
-        arrays = open_cache(name, kept, partial(_write, name, part, data, seed))
-        image, answer, centre = (arrays[stem][start:stop] for stem in ("image", "answer", "centre"))
+        image, answer, centre = (array[start:stop] for array in _cached(name, part, kept, data, seed))
     else:
         digits, answer = (array[start:stop] for array in fetch_mnist(part, data=data))
         canvas = CANVASES[name]
@@ -90,6 +90,17 @@ def draw_angles(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarr
     """(count,) rotations in degrees, from -`canvas.degrees` to `canvas.degrees`."""
     bits = raw_bits(count, 1, seed=seed, stream=f"{canvas.stream} {part} angle")[:, 0]
     return between(bits, -canvas.degrees << 16, canvas.degrees << 16) / (1 << 16)
+
+
+def _cached(name: str, part: str, kept: str, data: str | Path | None, seed: int) -> list[np.ndarray]:
+    """Images, classes and centres from the cache, which must be this set's and not another's."""
+    arrays = open_cache(name, kept, partial(_write, name, part, data, seed))
+    canvas, count = CANVASES[name], max(stop for of, _, stop in SPLITS.values() if of == part)
+    shapes = {"image": (count, 1, canvas.height, canvas.width), "answer": (count,), "centre": (count, 2)}
+    if {stem: array.shape for stem, array in arrays.items()} != shapes:
+        directory = cache_directory(name, kept)
+        raise BcnError(f"{directory} holds other arrays than {name} has: remove it and run `bcn data make {name}`")
+    return [arrays[stem] for stem in shapes]
 
 
 def _write(name: str, part: str, data: str | Path | None, seed: int, directory: Path) -> None:
