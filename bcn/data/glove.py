@@ -17,9 +17,10 @@ NUMBERS = 50
 
 def load_glove(words: Sequence[str], *, data: str | Path | None = None) -> np.ndarray:
     """The vectors of words, (words, 50); of a word that has none, NaN."""
-    root = data_root(data)
-    files = sorted(file for place in (root, root / "glove") for file in place.glob("glove.6B.50d*.txt"))
-    return _from_text(files[0], words) if files else _from_package(words, root)
+    roots = (data_root(data), data_root())  # one's own images need not lie where GloVe does
+    places = [place for root in roots for place in (root, root / "glove")]
+    files = [file for place in places for file in sorted(place.glob("glove.6B.50d*.txt"))]
+    return _from_text(files[0], words) if files else _from_package(words, roots[0])
 
 
 def _from_text(path: Path, words: Sequence[str]) -> np.ndarray:
