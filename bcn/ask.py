@@ -19,7 +19,7 @@ from bcn.data.sort_of_clevr import from_sentence, to_sentence
 from bcn.engine.evaluate import ask as run
 from bcn.engine.trained import load_trained
 from bcn.errors import BcnError, did_you_mean
-from bcn.models.registry import image_shape
+from bcn.models.registry import image_shape, list_models
 from bcn.picture import Picture, fit, read_picture, squeeze
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -176,6 +176,11 @@ def load(name: str | Path) -> Reasoner:
     path = Path(name)
     if path.exists():
         return Reasoner(path.name, *load_trained(path))
+    if index and str(name) in list_models():
+        raise BcnError(
+            f"no weights of {name} are shipped, only of {', '.join(index)}: train it (`bcn recipes` names the recipes) "
+            "and give the run's directory or a .safetensors file"
+        )
     if index:
         raise did_you_mean("weights (neither shipped nor a path)", str(name), index)
     raise BcnError(

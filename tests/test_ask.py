@@ -163,6 +163,10 @@ def test_weights_by_name(tmp_path, monkeypatch):
     assert bcn.load("scaled-mnist/bcn").find(digit(4, 4)).answer == "7"
     with pytest.raises(BcnError, match="did you mean 'scaled-mnist/bcn'"):
         bcn.load("scaled-mnist/bnc")
+    with pytest.raises(
+        BcnError, match=r"no weights of scaled-mnist/baseline are shipped, only of scaled-mnist/bcn: train"
+    ):
+        bcn.load("scaled-mnist/baseline")
     (tmp_path / "digits.safetensors").write_bytes(content[:-1])
     with pytest.raises(BcnError, match="missing or damaged"):
         bcn.load("scaled-mnist/bcn")

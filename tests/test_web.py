@@ -100,7 +100,7 @@ def test_a_rendered_scene_comes_with_questions_and_their_answers(client):
     pytest.importorskip("numba", reason="needs the extra render")
     found = client.get("/api/rendered", params={"seed": 3}).json()
     picture = Image.open(io.BytesIO(base64.b64decode(found["image"])))
-    assert np.array_equal(np.array(picture), render_scene(make_scene(3, split="val")))
+    assert np.array_equal(np.array(picture), render_scene(make_scene(3, split="val"), width=240, height=160))
     assert len(found["questions"]) == 10
     for each in found["questions"]:
         assert each["question"].endswith("?")
@@ -153,7 +153,24 @@ def test_the_page_and_its_document(client):
     }
     body = document["paths"]["/api/find"]["post"]["requestBody"]["content"]
     assert list(body) == ["application/octet-stream"]
-    assert "Object" in json.dumps(document["components"])
+    schemas = document["components"]["schemas"]
+    assert set(schemas["Judged"]["required"]) == {
+        "kind",
+        "colour",
+        "question",
+        "answer",
+        "probability",
+        "others",
+        "truth",
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            answers = {
+                code: each["content"]["application/json"]["schema"] for code, each in operation["responses"].items()
+            }
+            assert set(answers) == {"200", "422"}
+            assert answers["422"] == {"$ref": "#/components/schemas/Problem"}
+            assert "$ref" in json.dumps(answers["200"])
 
 
 def test_serve_without_weights_says_what_to_do(tmp_path, monkeypatch, capsys):

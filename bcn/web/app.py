@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Body, FastAPI, Query, Request, Response
@@ -17,8 +17,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from PIL import Image, UnidentifiedImageError
-from pydantic import BaseModel, Field
 
+from bcn import __version__
 from bcn.ask import Reasoner
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.render import render_scene
@@ -37,6 +37,7 @@ from bcn.data.sort_of_clevr import (
 )
 from bcn.errors import BcnError
 from bcn.picture import Picture, read_picture
+from bcn.web.schema import AskedAll, FoundAll, Object, Problem, RandomScene, Reasoned, Rendered, Scene, Weights
 
 STATIC = Path(__file__).parent / "static"
 LARGEST = 8 << 20
@@ -44,25 +45,14 @@ LARGEST = 8 << 20
 POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
 """the page loads nothing from elsewhere"""
 SEEDS = 2**32
+RENDERED = (240, 160)
+"""width and height of a rendered scene: the shape of CLEVR's"""
 RUNNERS_UP = 3
 """told of each of the many answers about a scene"""
 
 Answers = list[dict[str, Any]]
 ImageBody = Annotated[bytes, Body(media_type="application/octet-stream", description="A PNG, JPEG or other image.")]
 WeightsQuery = Annotated[str | None, Query(description="Which weights; /api/weights lists them.")]
-
-
-class Object(BaseModel):
-    colour: Literal["red", "green", "blue", "orange", "gray", "yellow"]
-    shape: Literal["square", "circle"]
-    x: int = Field(ge=5, le=69, description="of the centre, in pixels of the 75x75 image")
-    y: int = Field(ge=5, le=69)
-
-
-class Scene(BaseModel):
-    objects: list[Object] = Field(min_length=2, max_length=6)
-    questions: list[str] | None = Field(None, max_length=100, description="English sentences; all questions if absent")
-    weights: str | None = None
 
 
 class Loaded:
@@ -92,30 +82,37 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
 
     All of it runs in one thread: a model's buffers are not for two, and each change of threads waits on a busy machine.
     """
-    app = FastAPI(title="bcn", description="Visual relational reasoning from pixels.", docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="bcn",
+        description="Visual relational reasoning from pixels.",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses={422: {"model": Problem, "description": "What was sent cannot be answered"}},
+    )
     loaded = Loaded(reasoners)
     app.exception_handler(BcnError)(_refuse)
     app.exception_handler(RequestValidationError)(_invalid)
     app.middleware("http")(_guard)
 
-    @app.get("/api/weights")
+    @app.get("/api/weights", response_model=list[Weights])
     async def weights() -> list[dict[str, Any]]:
         """The weights that are loaded."""
         return [_about(reasoner) for reasoner in loaded.reasoners]
 
-    @app.get("/api/scene")
+    @app.get("/api/scene", response_model=RandomScene)
     async def scene(seed: Annotated[int, Query(ge=0, lt=SEEDS)]) -> dict[str, list[Object]]:
         """A random Sort-of-CLEVR scene."""
         return {"objects": random_scene(seed)}
 
-    @app.get("/api/rendered")
+    @app.get("/api/rendered", response_model=Rendered)
     async def rendered(seed: Annotated[int, Query(ge=0, lt=SEEDS)]) -> dict[str, Any]:
         """A random scene like CLEVR's: its picture as base64 of a PNG file, and questions with their true answers."""
         scene = make_scene(seed, split="val")
         asked = [{key: each[key] for key in ("question", "answer")} for each in make_questions(scene)]
-        return {"image": _encode(render_scene(scene)), "questions": asked}
+        return {"image": _encode(render_scene(scene, width=RENDERED[0], height=RENDERED[1])), "questions": asked}
 
-    @app.post("/api/reason")
+    @app.post("/api/reason", response_model=Reasoned)
     async def reason(scene: Scene) -> dict[str, Any]:
         """Answers about a Sort-of-CLEVR scene, each beside the truth, and what is broadcast from where."""
         reasoner = loaded.those("sort-of-clevr", scene.weights)[0]
@@ -124,7 +121,7 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
         broadcast = _broadcast(reasoner, picture)
         return {"weights": reasoner.name, "answers": answers, "broadcast": broadcast, "milliseconds": _since(began)}
 
-    @app.post("/api/ask")
+    @app.post("/api/ask", response_model=AskedAll)
     async def ask(
         image: ImageBody, question: Annotated[list[str], Query(max_length=100)], weights: WeightsQuery = None
     ) -> dict[str, Any]:
@@ -137,7 +134,7 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
         ]
         return {"weights": reasoner.name, "answers": answers, "milliseconds": _since(began)}
 
-    @app.post("/api/find")
+    @app.post("/api/find", response_model=FoundAll)
     async def find(image: ImageBody, weights: WeightsQuery = None) -> dict[str, Any]:
         """What each of the loaded Scaled-MNIST models sees in an image, and where."""
         reasoners, picture = loaded.those("scaled-mnist", weights), _decode(image)
