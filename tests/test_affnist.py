@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bcn.data import affnist
-from bcn.data.affnist import draw_affine, make_affine_mnist, open_affnist
+from bcn.data.affnist import draw_affine, fetch_affnist, make_affine_mnist, open_affnist
 from bcn.data.matlab import parse_matlab
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
@@ -189,6 +189,22 @@ def test_bad_file_is_one_sentence(root: Path, batches: list[tuple[np.ndarray, np
     assert expected in message
     assert str(root / "affnist") in message
     assert "\n" not in message
+
+
+def test_fetch_reads_what_it_downloaded(
+    root: Path, batches: list[tuple[np.ndarray, np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "server").mkdir()
+    monkeypatch.setattr(affnist, "URL", (root / "server").as_uri() + "/")
+    with zipfile.ZipFile(root / "server" / "test.mat.zip", "w") as archive:
+        archive.writestr("test.mat", batch(*batches[0]))
+    path = root / "affnist" / "test.mat.zip"
+    assert fetch_affnist(data=root) == path
+    assert np.array_equal(open_affnist("test", data=root, images=4).image[:, 0], batches[0][0])
+    path.unlink()
+    (root / "server" / "test.mat.zip").write_bytes(b"<html>log in first</html>")
+    with pytest.raises(BcnError, match=rf"cannot read {path}: .*remove it and run `bcn data fetch affnist`"):
+        fetch_affnist(data=root)
 
 
 def test_affine_ranges() -> None:

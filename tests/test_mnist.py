@@ -126,8 +126,29 @@ def test_bad_file_is_one_sentence(small: Path, how: str) -> None:
 
 def test_absent_and_offline_says_what_to_put_where(small: Path) -> None:
     (small / "t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(BcnError, match=r"t10k-labels-idx1-ubyte\.gz.*put it at .*cache/mnist/t10k-labels"):
+    (small / "train-images-idx3-ubyte.gz").unlink()
+    wanted = r"put train-images-idx3-ubyte\.gz, t10k-labels-idx1-ubyte\.gz into .*cache/mnist, or .*--data or BCN_DATA"
+    with pytest.raises(BcnError, match=rf"cannot download t10k-labels-idx1-ubyte\.gz .*{wanted}"):
         fetch_mnist("test")
+
+
+def test_fetch_takes_what_is_missing_from_the_mirror_that_has_it(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = fetch_mnist("test")
+    mirrors = [tmp_path / name for name in ("empty", "wrong", "good")]
+    monkeypatch.setattr(mnist, "MIRRORS", tuple(mirror.as_uri() + "/" for mirror in mirrors))
+    mirrors[0].mkdir()
+    mirrors[1].mkdir()
+    small.rename(mirrors[2])
+    (mirrors[1] / "t10k-images-idx3-ubyte.gz").write_bytes(b"<html>log in first</html>")
+    place = tmp_path / "here"
+    place.mkdir()
+    for found, array in zip(fetch_mnist("test", data=place), expected, strict=True):
+        assert np.array_equal(found, array)
+    for file in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
+        assert (place / "mnist" / file).read_bytes() == (mirrors[2] / file).read_bytes()
+    assert not list(place.glob("mnist/train*"))
 
 
 def test_draws_do_not_depend_on_how_many_are_drawn() -> None:

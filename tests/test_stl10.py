@@ -70,9 +70,10 @@ def test_pixels_and_labels(small: Path, pictures: dict[str, np.ndarray]) -> None
 def test_folds(small: Path, pictures: dict[str, np.ndarray]) -> None:
     fold = open_stl10("fold7", images=2)
     assert np.array_equal(fold[[1]].image[0].permute(1, 2, 0).numpy(), pictures["train"][8])
-    (small / "fold_indices.txt").write_text("1 2\n")
-    with pytest.raises(BcnError, match=r"fold 7 of .*fold_indices\.txt"):
-        open_stl10("fold7")
+    for wrong in ("1 2\n", "\n" * 10, "1 2 99\n" * 10, "one two\n" * 10):
+        (small / "fold_indices.txt").write_text(wrong)
+        with pytest.raises(BcnError, match=r"fold 7 of .*fold_indices\.txt"):
+            open_stl10("fold7")
 
 
 def test_the_paper_s_normalisation() -> None:

@@ -68,9 +68,11 @@ def find_affnist(part: str, data: str | Path | None = None) -> Path:
 
 def fetch_affnist(*, data: str | Path | None = None) -> Path:
     """The published test set, downloaded into `data` or the cache where there is none; no checksum is published."""
-    path = locate_affnist("test", data)
     home = (data_root(data) if data else cache_root()) / "affnist"
-    return path or download([URL + "test.mat.zip"], home / "test.mat.zip", md5=None)
+    path = locate_affnist("test", data) or download([URL + "test.mat.zip"], home / "test.mat.zip", md5=None)
+    for shown, content in _contents(path):
+        _parse(shown, content)
+    return path
 
 
 def make_affine_mnist(

@@ -19,11 +19,12 @@ TIMEOUT = 30
 CHUNK = 1 << 18
 
 
-def download(urls: Sequence[str], path: Path, *, md5: str | None) -> Path:
+def download(urls: Sequence[str], path: Path, *, md5: str | None, remedy: str | None = None) -> Path:
     """Download `path` from the first of the mirrors `urls` that gives a file with the checksum `md5`.
 
     Nothing happens where `path` exists. What a broken connection left is continued, by the next mirror or call; a file
-    with another checksum is thrown away. None as checksum is for files whose publisher gives none.
+    with another checksum is thrown away. None as checksum is for files whose publisher gives none. `remedy` says in the
+    error what to do by hand.
     """
     with locked(path.with_name(path.name + ".lock")):
         if path.exists():
@@ -38,7 +39,8 @@ def download(urls: Sequence[str], path: Path, *, md5: str | None) -> Path:
                 reasons.append(f"{url}: gives a file with another checksum than the published md5 {md5}")
             except (OSError, HTTPException) as error:
                 reasons.append(f"{url}: {_words(error)}")
-        raise BcnError(f"cannot download {path.name} ({'; '.join(reasons)}): try again later, or put it at {path}")
+        by_hand = remedy or f"put it at {path}"
+        raise BcnError(f"cannot download {path.name} ({'; '.join(reasons)}): try again later, or {by_hand}")
 
 
 def _complete(url: str, part: Path, md5: str | None) -> bool:

@@ -102,7 +102,13 @@ def _find(file: IdxFile, data: str | Path | None) -> Path | None:
 
 def _download(file: IdxFile, data: str | Path | None) -> Path:
     home = (data_root(data) if data else cache_root()) / "mnist"
-    return download([mirror + file.name + ".gz" for mirror in MIRRORS], home / (file.name + ".gz"), md5=file.md5)
+    missing = [each.name + ".gz" for part in FILES.values() for each in part if _find(each, data) is None]
+    return download(
+        [mirror + file.name + ".gz" for mirror in MIRRORS],
+        home / (file.name + ".gz"),
+        md5=file.md5,
+        remedy=f"put {', '.join(missing)} into {home}, or give the directory that has them as --data or BCN_DATA",
+    )
 
 
 def _read(file: IdxFile, path: Path) -> np.ndarray:

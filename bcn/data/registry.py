@@ -83,7 +83,7 @@ def _named(name: str, about: str, origin: Literal["made once", "published"]) -> 
     def fetch(data: str | Path | None) -> list[Path]:
         if found := named.find_named(name, data):
             return found
-        raise BcnError(f"{name} is {named.REMEDIES[name]}")
+        raise BcnError(f"{name}: {named.REMEDIES[name]}")
 
     find = partial(named.find_named, name)
     return name, Entry(about, origin, named.SPLITS, opened, find, fetch, named.REMEDIES[name])

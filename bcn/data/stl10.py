@@ -65,7 +65,7 @@ def open_stl10(split: str, *, data: str | Path | None = None, images: int | None
     labels = np.fromfile(_verified(directory / f"{part}_y.bin"), np.uint8)
     image_NCHW, answer = upright(pixels), labels - 1
     if split.startswith("fold"):
-        fold = _fold(directory / FOLDS, int(split.removeprefix("fold")))
+        fold = _fold(directory / FOLDS, int(split.removeprefix("fold")), len(labels))
         image_NCHW, answer = image_NCHW[fold], answer[fold]
     return Stl10("stl10", split, image_NCHW[start:stop], answer[start:stop], CLASSES, preprocessing=PREPROCESSING)
 
@@ -146,9 +146,11 @@ def _verified(path: Path, shown: str | None = None) -> Path:
     raise BcnError(f"{shown or path} {what}, STL-10's {path.name} has md5 {MD5[path.name]}: {remedy}")
 
 
-def _fold(path: Path, number: int) -> np.ndarray:
+def _fold(path: Path, number: int, images: int) -> np.ndarray:
     try:
         fold = np.array(path.read_text().splitlines()[number].split(), dtype=np.intp)
+        if not len(fold) or fold.min() < 0 or fold.max() >= images:
+            raise ValueError(f"it names other images than the {images:,} that there are")
     except (OSError, IndexError, ValueError) as error:
         raise BcnError(f"cannot read fold {number} of {path}: {error}; put the official {FOLDS} there") from error
     return fold

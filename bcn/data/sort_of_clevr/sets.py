@@ -43,7 +43,10 @@ class SortOfClevr:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._samples = self.generator.samples(np.arange(self.images))
+        try:
+            self._samples = self.generator.samples(np.arange(self.images))
+        except MemoryError as error:
+            raise BcnError(f"images={self.images}: there is no memory for so many; ask for fewer") from error
 
     def _read(self, index: np.ndarray) -> Samples:
         return Samples(*(part[index] for part in self._samples))
