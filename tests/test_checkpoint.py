@@ -74,7 +74,15 @@ def test_a_full_disk_leaves_the_checkpoints_that_are_there(tmp_path: Path) -> No
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert newest(tmp_path) == 1
-    assert not list(tmp_path.glob(".*"))
+    assert {path.stem for path in tmp_path.iterdir()} == {"step-00000001"}
+
+
+def test_what_a_crash_left_of_a_checkpoint_is_removed(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    for name in ("step-00000002.safetensors", ".step-00000002.pt.x7f3", "step-00000002.pt"):
+        (tmp_path / name).write_bytes(b"half")
+    write(tmp_path, 3)
+    assert {path.stem for path in tmp_path.iterdir()} == {"step-00000001", "step-00000003"}
 
 
 def test_weights_files_are_the_same_bytes_every_time(tmp_path: Path) -> None:

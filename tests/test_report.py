@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bcn.cli import app
+from bcn.engine.train import Trainer, train
 from bcn.errors import BcnError
 from bcn.paper.cost import cost
 from bcn.paper.page import write_page, write_table
@@ -241,24 +242,35 @@ def bcn(*arguments, **options):
     )
 
 
-def test_a_table_trains_what_is_missing_and_stops_where_it_can_go_on(tmp_path):
-    command = ["table", "table3", "--rows", "mlp", "--runs", tmp_path / "runs", "--results", tmp_path / "results"]
-    out, errors = bcn(*command, "--scale", "smoke").communicate(timeout=300)
-    assert cells(out[: out.index("\n\n")], "mlp")[5] == "1", errors
-    assert "1 runs, about" in errors
-    recipe = find_recipe("table3/mlp", "smoke")
-    record = json.loads((tmp_path / "results" / "table3" / "mlp" / "smoke-seed0.json").read_text())
-    assert (record["parameters"], record["macs"]) == cost(recipe), "of the record and of the table"
-    again = CliRunner().invoke(app, [*map(str, command), "--scale", "smoke"])
+def test_a_table_trains_what_is_missing_and_goes_on_where_it_was(tmp_path, monkeypatch):
+    """Two at once, of which one was trained and not yet tested."""
+    begun = Planned(find_recipe("table3/mlp", "smoke"), 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(Trainer, "test", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(begun.recipe, seed=0, runs=tmp_path / "runs", threads=1)
+    assert begun.steps_done(tmp_path / "runs") == 4
+    places = ["--runs", tmp_path / "runs", "--results", tmp_path / "results"]
+    command = ["table", "table3", "--rows", "mlp,cce-mlp", "--scale", "smoke", "--jobs", 2, *places]
+    out, errors = bcn(*command).communicate(timeout=900)
+    assert "2 runs, about" in errors
+    for row, sessions in {"mlp": 2, "cce-mlp": 1}.items():
+        assert cells(out[: out.index("\n\n")], row)[5] == "1", errors
+        record = json.loads((tmp_path / "results" / "table3" / row / "smoke-seed0.json").read_text())
+        assert record["sessions"] == sessions
+        assert (record["parameters"], record["macs"]) == cost(find_recipe(f"table3/{row}", "smoke")), "as in the table"
+    again = CliRunner().invoke(app, list(map(str, command)))
     assert "runs, about" not in again.stderr, "the second time there is nothing to train"
 
-    process = bcn(*command, "--scale", "cpu")
-    run = Planned(find_recipe("table3/mlp", "cpu"), 0)
-    metrics = run.directory(tmp_path / "runs") / "metrics.jsonl"
-    while process.poll() is None and not (metrics.exists() and metrics.read_text()):
+
+def test_a_table_that_is_stopped_saves_its_runs(tmp_path):
+    command = ["table", "table3", "--rows", "mlp", "--runs", tmp_path / "runs", "--results", tmp_path / "results"]
+    process = bcn(*command)
+    run = Planned(find_recipe("table3/mlp", "cpu"), 0).directory(tmp_path / "runs")
+    while process.poll() is None and not (run / "metrics.jsonl").exists():
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=900)
     assert process.returncode == 143, errors
-    assert run.steps_done(tmp_path / "runs") > 0
-    assert list((run.directory(tmp_path / "runs") / "checkpoint").glob("step-*.safetensors"))
+    assert f"stopped by SIGTERM; go on with: bcn {' '.join(map(str, command))}" in errors
+    assert list((run / "checkpoint").glob("step-*.safetensors"))

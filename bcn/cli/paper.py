@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bcn.cli import app
+from bcn.cli.train import leave
 from bcn.errors import BcnError
 
 ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), cpu (within the hour) or paper (as published).")]
@@ -43,6 +44,7 @@ def table(
 ) -> None:
     """Make a table of the paper: train the runs that are missing, then write it as markdown and CSV."""
     from bcn.engine.log import duration, say
+    from bcn.engine.stop import Interrupted
     from bcn.paper.page import write_table
     from bcn.paper.plan import measure, missing, train_all
     from bcn.paper.recipes import find_recipe, list_recipes
@@ -66,7 +68,10 @@ def table(
             say(f"{run.name}: about {duration(left)}, {estimate.steps:,} steps of {estimate.step_seconds:.3f} s")
         say(f"{len(planned)} runs, about {duration(total / min(jobs, len(planned)))}")
         if not plan:
-            failed = train_all(planned, runs=runs, results=results, jobs=jobs)
+            try:
+                failed = train_all(planned, runs=runs, results=results, jobs=jobs)
+            except Interrupted as stopped:
+                leave(stopped)
     text, paths = write_table(found, scale, results)
     print(text)
     say(f"written: {', '.join(map(str, paths))}")

@@ -6,12 +6,15 @@ import platform
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from bcn.cli import app
 from bcn.errors import BcnError
+
+if TYPE_CHECKING:
+    from bcn.engine.stop import Interrupted
 
 DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies, or yours (default: BCN_DATA).")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default: the cores, divided by the ranks).")]
@@ -48,14 +51,19 @@ def train(
             tensorboard=tensorboard,
         )
     except Interrupted as stopped:
-        if os.environ.get("RANK", "0") == "0":
-            same = "the same torchrun command" if "RANK" in os.environ else shlex.join(["bcn", *sys.argv[1:]])
-            print(f"bcn: {stopped}; go on with: {same}", file=sys.stderr, flush=True)
-        sys.exit(128 + stopped.signal)
+        leave(stopped)
     if os.environ.get("RANK", "0") == "0":
         for name, figures in record["metrics"].items():
             print_figures(chosen.data.name if name == "test" else name, figures)
         print(f"{runs / record['run'] / 'record.json'}: {record['seconds'] / 60:.1f} min")
+
+
+def leave(stopped: "Interrupted") -> NoReturn:
+    """End as a signal ends a command, and tell how to go on."""
+    if os.environ.get("RANK", "0") == "0":
+        same = "the same torchrun command" if "RANK" in os.environ else shlex.join(["bcn", *sys.argv[1:]])
+        print(f"bcn: {stopped}; go on with: {same}", file=sys.stderr, flush=True)
+    sys.exit(128 + stopped.signal)
 
 
 def print_figures(title: str, figures: dict[str, Any]) -> None:

@@ -42,19 +42,22 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Add checkpoint `step` to a folder and remove all but the last two."""
+    """Add checkpoint `step` to a folder and remove all but the last two, also what a crash or a full disk left over."""
     name = folder / f"step-{step:08d}"
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    checksums = {
-        "step": step,
-        "weights": save_weights(name.with_suffix(".safetensors"), weights, {}),
-        "state": _write(name.with_suffix(".pt"), buffer.getvalue()),
-    }
-    write_json(name.with_suffix(".json"), checksums)
-    for old in _names(folder)[:-KEEP]:
-        for suffix in (".json", ".pt", ".safetensors"):
-            old.with_suffix(suffix).unlink(missing_ok=True)
+    try:
+        checksums = {
+            "step": step,
+            "weights": save_weights(name.with_suffix(".safetensors"), weights, {}),
+            "state": _write(name.with_suffix(".pt"), buffer.getvalue()),
+        }
+        write_json(name.with_suffix(".json"), checksums)
+    finally:
+        kept = _names(folder)[-KEEP:]
+        for path in (*folder.glob("step-*"), *folder.glob(".step-*")):
+            if path.with_suffix("") not in kept:
+                path.unlink(missing_ok=True)
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:

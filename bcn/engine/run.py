@@ -7,7 +7,7 @@ checkpoint.py), best.safetensors (best by validation), last.safetensors and reco
 import fcntl
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -48,14 +48,13 @@ class Run:
         return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
 
     def hold_data(self, checksums: dict[str, str]) -> None:
-        """Note the data that the run began with, and refuse to go on with other data."""
+        """Refuse to go on with other data than the run began with."""
         began = self.manifest.setdefault("data", checksums)
         if began != checksums:
             changed = ", ".join(name for name in checksums if began.get(name) != checksums[name])
             raise BcnError(
                 f"the data of {self.path} changed since it began ({changed}); restore it, or move the run away"
             )
-        write_json(self.path / "manifest.json", self.manifest)
 
     def write(self, event: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
@@ -103,9 +102,12 @@ def find_begun(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
 
 @contextmanager
 def opened(
-    recipe: Recipe, *, seed: int, runs: Path, overrides: Sequence[str], threads: int, ranks: int
+    recipe: Recipe, *, seed: int, runs: Path, data: dict[str, str], overrides: Sequence[str], threads: int, ranks: int
 ) -> Iterator[Run]:
-    """The run's directory, made or found again, and held against a second process that would train the same run."""
+    """The run's directory, made or found again, and held against a second process that would train the same run.
+
+    `data` are the checksums of its splits.
+    """
     path = runs / run_id(recipe, seed)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -122,14 +124,22 @@ def opened(
                 "seed": seed,
                 "overridden": bool(overrides),
                 "overrides": list(overrides),
+                "data": data,
                 "threads": threads,
                 "ranks": ranks,
                 "versions": versions(),
                 "commit": commit(),
                 "machine": machine(),
             }
-            write_json(path / "manifest.json", started)
+            try:
+                write_json(path / "manifest.json", started)
+            except BcnError:
+                (path / ".lock").unlink()
+                with suppress(OSError):  # where there is more in it than what was just made
+                    path.rmdir()
+                raise
             run = Run(path, started)
+        run.hold_data(data)
         yield run
 
 

@@ -284,9 +284,8 @@ def train(
         now = {"threads": torch.get_num_threads(), "ranks": ranks.world}
         with ranks.together():
             if ranks.first:
-                started = opened(recipe, seed=seed, runs=runs, overrides=overrides, **now)
+                started = opened(recipe, seed=seed, runs=runs, data=sets.checksums(), overrides=overrides, **now)
                 trainer.run = stack.enter_context(started)
-                trainer.run.hold_data(sets.checksums())
         stack.enter_context(stop)
         trainer.resume()
         trainer.fit()

@@ -13,6 +13,7 @@ from types import FrameType
 from bcn.engine.log import say
 from bcn.engine.recipe import Recipe
 from bcn.engine.run import find_run, run_id
+from bcn.engine.stop import Interrupted
 from bcn.errors import did_you_mean
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.results import Estimate, keep, results_of
@@ -98,7 +99,7 @@ def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: in
     """
     waiting, failed = deque(planned), []
     running: dict[subprocess.Popen[bytes], Planned] = {}
-    before = signal.signal(signal.SIGTERM, _leave)
+    before = {number: signal.signal(number, _leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -108,7 +109,7 @@ def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: in
             for process in [process for process in running if process.poll() is not None]:
                 run = running.pop(process)
                 if process.returncode in (130, 143):
-                    raise SystemExit(process.returncode)
+                    raise Interrupted(process.returncode - 128)
                 if process.returncode:
                     failed.append(run.name)
                 else:
@@ -119,7 +120,8 @@ def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: in
             process.terminate()
         for process in running:
             process.wait()
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return failed
 
 
@@ -140,4 +142,4 @@ def _start(run: Planned, runs: Path, *, alone: bool) -> "subprocess.Popen[bytes]
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    raise Interrupted(number)
