@@ -5,10 +5,14 @@ import json
 import pytest
 import torch
 
+from bcn.bench.hours import GPU_FLOPS, hours
 from bcn.bench.jobs import inference, relation, training
-from bcn.bench.measure import alternate, peak_memory
+from bcn.bench.measure import Spread, Timing, alternate, peak_memory
+from bcn.bench.profile import bench_profile
+from bcn.bench.profile import draw as draw_profile
 from bcn.bench.scaling import draw, exponent, macs
 from bcn.bench.speed import unavoidable
+from bcn.paper.recipes import find_recipe
 
 
 def test_cases_run_by_turns():
@@ -17,8 +21,16 @@ def test_cases_run_by_turns():
     timings = alternate(cases, rounds=3, seconds=0)
     assert seen[-6:] == ["a", "b"] * 3
     for timing in timings.values():
-        assert 0 < timing.low <= timing.median <= timing.high
-        assert timing.rounds == 3
+        assert len(timing.rounds) == 3
+        assert min(timing.rounds) > 0
+
+
+def test_ratios_are_taken_round_by_round():
+    ours, theirs = Timing((1.0, 2.0, 4.0, 1.0, 2.0)), Timing((3.0, 6.0, 12.0, 3.0, 8.0))
+    assert ours.ratio(theirs) == {"median": 3.0, "low": 3.0, "high": 3.0}
+    assert ours.ratio(theirs, 0.5)["median"] == 1.5
+    assert ours.per_second(10) == {"median": 5.0, "low": 5.0, "high": 10.0}
+    assert Spread.of([2.0]) == (2.0, 2.0, 2.0)
 
 
 @pytest.mark.parametrize("form", ["ours", "literal"])
@@ -82,3 +94,24 @@ def test_relation_jobs_agree_with_their_operation_counts():
         (shapes[kind],) = (event.input_shapes for event in profile.events() if event.name == "bcn::pooled_sum")
     assert shapes["multirn"][:2] == [[1, 16, 256], [1, 256]]
     assert shapes["rn"][:2] == [[1, 16, 256], [16, 256]]
+
+
+def test_the_hours_of_a_recipe_are_its_steps_and_its_operations():
+    found = hours(find_recipe("table3/multirn", "paper"))
+    assert found["steps"] == 50 * (9800 // 8)
+    assert found["hours"] == pytest.approx(found["step_seconds"] * found["steps"] / 3600)
+    question = 11 * 256 + 25 * 256 * 256 + 2 * 256 * 256 + 256 * 10
+    cnn = 38 * 38 * 27 * 24 + (19 * 19 + 100 + 25) * 216 * 24
+    of_image = cnn + 25 * (24 * 128 + 128 * 128 + 128 * 256) + 25 * 24 * 256 + 256 * 256
+    operations = 6 * 8 * (of_image + 20 * question) * found["steps"]
+    assert found["gpu_hours"] == pytest.approx(operations / GPU_FLOPS / 3600, rel=0.01)
+
+
+def test_the_profile_names_every_section_of_both_forms(tmp_path):
+    found = bench_profile(rounds=1, seconds=0, say=lambda _: None)
+    assert list(found["literal"]["sections"]) == ["CNN", "BCN and g", "f and loss", "Adam", "rest"]
+    ours = found["ours"]["sections"]
+    assert list(ours)[:4] == ["CNN", "BCN", "g, first layer", "g, the hot loop"]
+    assert all(cost >= 0 for form in found.values() for cost in form["sections"].values())
+    draw_profile(found, tmp_path / "profile.json")
+    assert "the hot loop" in (tmp_path / "profile.svg").read_text()

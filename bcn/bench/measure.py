@@ -8,25 +8,52 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 
 from bcn.engine.machine import commit, machine, versions
 
 
-class Timing(NamedTuple):
-    """Seconds of one call."""
+class Spread(NamedTuple):
+    """A figure that was measured once in each round."""
 
     median: float
     low: float
-    """the first quartile of the rounds"""
+    """the first quartile"""
     high: float
     """the third quartile"""
-    rounds: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        if len(values) == 1:
+            return cls(values[0], values[0], values[0])
+        first, _, third = statistics.quantiles(values, n=4, method="inclusive")
+        return cls(statistics.median(values), first, third)
+
+
+class Timing(NamedTuple):
+    """Seconds of one call, in each round."""
+
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.rounds)
+
+    def milliseconds(self) -> dict[str, float]:
+        return Spread.of([1e3 * each for each in self.rounds])._asdict()
+
+    def per_second(self, count: float) -> dict[str, float]:
+        """How many a second, where a call does so many."""
+        return Spread.of([count / each for each in self.rounds])._asdict()
+
+    def ratio(self, other: "Timing", scale: float = 1.0) -> dict[str, float]:
+        """Other by this, round by round: what is slow for a while is slow for both."""
+        return Spread.of([scale * b / a for a, b in zip(self.rounds, other.rounds, strict=True)])._asdict()
 
 
 def alternate(cases: dict[str, Callable[[], object]], *, rounds: int, seconds: float) -> dict[str, Timing]:
@@ -39,7 +66,7 @@ def alternate(cases: dict[str, Callable[[], object]], *, rounds: int, seconds: f
     for _ in range(rounds):
         for name, case in cases.items():
             times[name].append(_time(case, calls[name]))
-    return {name: Timing(statistics.median(each), *_quartiles(each), rounds) for name, each in times.items()}
+    return {name: Timing(tuple(each)) for name, each in times.items()}
 
 
 def _time(case: Callable[[], object], calls: int) -> float:
@@ -47,13 +74,6 @@ def _time(case: Callable[[], object], calls: int) -> float:
     for _ in range(calls):
         case()
     return (time.perf_counter() - began) / calls
-
-
-def _quartiles(times: list[float]) -> tuple[float, float]:
-    if len(times) == 1:
-        return times[0], times[0]
-    first, _, third = statistics.quantiles(times, n=4, method="inclusive")
-    return first, third
 
 
 @contextmanager

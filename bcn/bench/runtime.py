@@ -8,7 +8,6 @@ import torch
 from bcn.ask import Reasoner
 from bcn.bench.jobs import Job
 from bcn.bench.measure import alternate, threads
-from bcn.bench.speed import per_second
 from bcn.engine.machine import cores, keep_memory
 from bcn.export import Named, onnx_content, random_inputs
 
@@ -39,11 +38,11 @@ def _case(
     times = alternate(pair, rounds=rounds, seconds=seconds)
     return {
         name: {
-            "milliseconds": {part: 1e3 * getattr(timing, part) for part in ("median", "low", "high")},
-            "answers_per_second": per_second(timing, images * questions),
+            "milliseconds": timing.milliseconds(),
+            "answers_per_second": timing.per_second(images * questions),
         }
         for name, timing in times.items()
-    } | {"onnxruntime / eager": times["eager"].median / times["onnxruntime"].median}
+    } | {"onnxruntime / eager": times["onnxruntime"].ratio(times["eager"])}
 
 
 def jobs(reasoner: Reasoner, content: bytes, count: int, images: int, questions: int) -> dict[str, Job]:

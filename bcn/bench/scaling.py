@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from bcn.bench.jobs import relation, relation_layer
-from bcn.bench.measure import alternate, peak_memory, threads
+from bcn.bench.measure import Spread, alternate, peak_memory, threads
 from bcn.engine.machine import keep_memory
 from bcn.layers.relation import PairRelation
 
@@ -44,8 +44,9 @@ def bench_scaling(*, rounds: int, seconds: float, longest: float, say: Callable[
             cases = {kind: relation(kind, objects) for kind in KINDS if expected(found[kind], kind, objects) < longest}
             say(f"{objects} objects: {' and '.join(cases)}")
             for kind, timing in alternate(dict(cases), rounds=rounds, seconds=seconds).items():
-                found[kind]["seconds"][objects] = timing.median
-                found[kind]["low"][objects], found[kind]["high"][objects] = timing.low, timing.high
+                spread = Spread.of(timing.rounds)
+                found[kind]["seconds"][objects] = spread.median
+                found[kind]["low"][objects], found[kind]["high"][objects] = spread.low, spread.high
                 found[kind]["bytes"][objects] = peak_memory("relation", kind, str(objects))
     for kind in KINDS:
         found[kind]["macs"] = {objects: macs(kind, objects) for objects in OBJECTS}

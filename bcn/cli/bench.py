@@ -1,4 +1,4 @@
-"""`bcn bench speed`, `bcn bench scaling`, `bcn bench data` and `bcn bench runtime`."""
+"""`bcn bench speed | scaling | profile | data | runtime | hours`."""
 
 import sys
 from pathlib import Path
@@ -80,6 +80,35 @@ def runtime(
 
     figures = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
     write_json(out, record("runtime", figures))
+    _print(figures)
+    print(f"written: {out}")
+
+
+@bench.command()
+def profile(
+    rounds: RoundsOption = 7, seconds: SecondsOption = 0.5, out: OutOption = Path("results/bench/profile.json")
+) -> None:
+    """Where the time of a training step goes, in the literal form and in ours, with the picture beside the record."""
+    from bcn.bench.measure import record
+    from bcn.bench.profile import bench_profile, draw
+    from bcn.data.files import write_json
+
+    figures = bench_profile(rounds=rounds, seconds=seconds, say=_say)
+    write_json(out, record("profile", figures))
+    draw(figures, out)
+    _print(figures)
+    print(f"written: {out}, {out.with_suffix('.png')}, {out.with_suffix('.svg')}")
+
+
+@bench.command()
+def hours(out: OutOption = Path("results/bench/hours.json")) -> None:
+    """The hours of every recipe at paper scale on one thread, from measured steps, and on a GPU, from operations."""
+    from bcn.bench.hours import bench_hours
+    from bcn.bench.measure import record
+    from bcn.data.files import write_json
+
+    figures = bench_hours(say=_say)
+    write_json(out, record("hours", figures))
     _print(figures)
     print(f"written: {out}")
 

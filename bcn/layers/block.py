@@ -20,5 +20,5 @@ class Block(nn.Module):
         self.norm = nn.BatchNorm2d(out_channels)
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        normed: Tensor = self.norm(torch.relu(self.conv(map_BCHW)))
+        normed: Tensor = self.norm(torch.relu_(self.conv(map_BCHW)))
         return normed

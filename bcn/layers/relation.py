@@ -19,14 +19,19 @@ from bcn.layers.coordinates import check_planes, coordinate_planes
 from bcn.layers.pooled import literal_sum, pooled_sum
 
 
-def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor]:
-    """What is asked twice about one image is computed once: the first of each, and which of those each one is."""
+def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor] | None:
+    """What is asked twice about one image is computed once: the first of each, and which of those each one is.
+
+    None where nothing is asked twice.
+    """
     size = question_UD.shape[1] * question_UD.element_size()
     data = question_UD.contiguous().view(torch.uint8).numpy().tobytes() if size else b""
     seen: dict[tuple[int, bytes], int] = {}
     which = [
         seen.setdefault((owner, data[u * size : (u + 1) * size]), len(seen)) for u, owner in enumerate(owner_U.tolist())
     ]
+    if len(seen) == len(which):
+        return None
     first = dict(zip(reversed(which), reversed(range(len(which))), strict=True))
     return torch.tensor([first[index] for index in range(len(seen))]).long(), torch.tensor(which).long()
 
@@ -64,11 +69,14 @@ class _Relation(nn.Module):
         images, questions = question_BQD.shape[:2]
         owner_U = torch.arange(images, device=question_BQD.device).repeat_interleave(questions)
         question_UD = question_BQD.flatten(0, 1)
-        if question_BQD.requires_grad or torch.compiler.is_compiling():
+        learned = question_BQD.requires_grad or torch.compiler.is_compiling()
+        distinct = None if learned else _distinct(owner_U, question_UD)
+        if distinct is None:
             total_UG = self._relate(map_BCHW, F.linear(question_UD, of_question), owner_U)
         else:
-            first, which = _distinct(owner_U, question_UD)
-            total_UG = self._relate(map_BCHW, F.linear(question_UD[first], of_question), owner_U[first])[which]
+            first, which = distinct
+            shift = F.linear(question_UD[first], of_question)
+            total_UG = self._relate(map_BCHW, shift, owner_U[first]).index_select(0, which)
         return total_UG.view(images, questions, self.out_channels)
 
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:

@@ -38,7 +38,7 @@ def mlp(*sizes: int) -> nn.Sequential:
     """Linear layers of these sizes with ReLU between them."""
     layers: list[nn.Module] = []
     for size, width in pairwise(sizes):
-        layers += [nn.Linear(size, width), nn.ReLU()]
+        layers += [nn.Linear(size, width), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers[:-1])
 
 

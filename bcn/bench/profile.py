@@ -1,0 +1,140 @@
+"""`bcn bench profile`: where the time of a training step goes, in the literal form and in ours, section by section.
+
+A section is run forward and backward by itself, on inputs of the size that it has in the step; what the sum of the
+sections leaves of the whole step is called the rest. B images, Q questions about each.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bcn.bench.jobs import Form, Job, build, inputs, training
+from bcn.bench.measure import alternate, threads
+from bcn.engine.machine import keep_memory
+from bcn.layers.concat import rows
+from bcn.layers.pooled import pooled_sum
+from bcn.layers.relation import MultiRelation
+
+MODEL = "sort-of-clevr/multirn-h"
+QUESTIONS = 36
+IMAGES: dict[Form, int] = {"literal": 1, "ours": 16}
+"""the literal form has an image for each question, so its cost for a question does not depend on how many there are"""
+
+
+def bench_profile(*, rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Milliseconds for 1,000 questions, at one thread."""
+    keep_memory()
+    figures: dict[str, Any] = {}
+    with threads(1):
+        for form, images in IMAGES.items():
+            say(f"the sections of a step, {form}")
+            times = alternate(sections(form, images), rounds=rounds, seconds=seconds)
+            cost = {name: 1e6 * timing.median / (images * QUESTIONS) for name, timing in times.items()}
+            of_norm, whole = cost.pop("of which BatchNorm"), cost.pop("step")
+            parts = cost | {"rest": max(0.0, whole - sum(cost.values()))}
+            figures[form] = {"step": whole, "of which BatchNorm": of_norm, "sections": parts}
+    return figures
+
+
+def sections(form: Form, images: int) -> dict[str, Job]:
+    """What to time: the sections of a step, BatchNorm by itself, and the whole step."""
+    model: Any = build(MODEL, form).train()
+    encode = model.features if form == "ours" else model.encoder
+    image, question = inputs(MODEL, images, QUESTIONS)
+    if form == "literal":
+        image, question = image.repeat_interleave(QUESTIONS, dim=0), question.flatten(0, 1)
+    with torch.no_grad():
+        map_BCHW = encode(image)
+    total = torch.rand(images * QUESTIONS, 256, requires_grad=True)
+    answer = torch.zeros(len(total), dtype=torch.long)
+    cases = {
+        "CNN": both(model, lambda: encode(image)),
+        **relation_sections(form, model, map_BCHW, question),
+        "f and loss": both(model, lambda: F.cross_entropy(model.f(total), answer)),
+        "Adam": adam(model),
+    }
+    norms = list(zip([block.norm for block in model.encoder], seen_by_norms(model.encoder, encode, image), strict=True))
+    cases["of which BatchNorm"] = both(model, lambda: torch.stack([norm(each).sum() for norm, each in norms]))
+    return cases | {"step": training(MODEL, form, images, QUESTIONS)}
+
+
+def relation_sections(form: Form, model: Any, map_BCHW: Tensor, question: Tensor) -> dict[str, Job]:
+    given = map_BCHW.clone(memory_format=torch.preserve_format).requires_grad_()
+    if form == "literal":
+        return {"BCN and g": both(model, lambda: model.relation(given, question))}
+    relation = model.relation
+    assert isinstance(relation, MultiRelation)
+    assert relation.broadcast is not None
+    broadcast, first, (rest,) = relation.broadcast, relation.g.first, relation.g.rest
+    base = torch.rand(len(given), map_BCHW[0, 0].numel(), 256, requires_grad=True)
+    shift = torch.rand(question.shape[0] * question.shape[1], 256, requires_grad=True)
+    owner = torch.arange(len(given)).repeat_interleave(question.shape[1])
+    assert rest.bias is not None
+    weight, bias = rest.weight.detach().flatten(1).requires_grad_(), rest.bias.detach().requires_grad_()
+    planes = rows(broadcast.planes_like(given))
+    return {
+        "BCN": both(model, lambda: broadcast.pooled(given)[0]),
+        "g, first layer": both(model, lambda: first.forward_rows(rows(given), None, planes, None)),
+        "g, the hot loop": both(model, lambda: pooled_sum(base, shift, owner, [weight], [bias])),
+    }
+
+
+def both(model: nn.Module, forward: Callable[[], Any]) -> Job:
+    """Forward and backward of one section."""
+
+    def run() -> None:
+        model.zero_grad()
+        forward().sum().backward()
+
+    return run
+
+
+def adam(model: nn.Module) -> Job:
+    optimiser = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+    for parameter in model.parameters():
+        parameter.grad = torch.rand_like(parameter)
+    gradients = [(parameter, torch.rand_like(parameter)) for parameter in model.parameters()]
+
+    def run() -> None:
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
+        optimiser.step()
+
+    return run
+
+
+def seen_by_norms(encoder: nn.Module, encode: Callable[[Tensor], Tensor], image: Tensor) -> list[Tensor]:
+    """The map that each BatchNorm of the CNN is given."""
+    seen: list[Tensor] = []
+    norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm2d)]
+    hooks = [
+        norm.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().clone().requires_grad_()))
+        for norm in norms
+    ]
+    with torch.no_grad():
+        encode(image)
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
+def draw(figures: dict[str, Any], path: Path) -> None:
+    """Two bars, the literal form above ours, cut into sections."""
+    from bcn.paper.figures.canvas import COLOURS, canvas, write
+
+    figure, axes = canvas(2, 1, size=(9, 4.4))
+    names = list(dict.fromkeys(name for found in figures.values() for name in found["sections"]))
+    for (row,), (form, found) in zip(axes, figures.items(), strict=True):
+        left = 0.0
+        for name, cost in found["sections"].items():
+            colour = COLOURS[names.index(name) % len(COLOURS)]
+            row.barh([0], [cost], left=[left], color=colour, label=f"{name} {cost:,.0f}", edgecolor="white")
+            left += cost
+        row.set(title=f"{form}: {found['step']:,.0f} ms for 1,000 questions", yticks=[], xlim=(0, 1.02 * left))
+        row.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False, fontsize=8)
+    figure.suptitle("Where a training step of multirn-h goes, milliseconds, one thread (two scales)")
+    write(figure, path.with_suffix(""))
