@@ -10,7 +10,7 @@ import pytest
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
 CHROMIUM = shutil.which("chromium")
-PATIENCE = 60_000
+PATIENCE = 180_000
 """milliseconds: no test waits for time, only for what has to happen, however busy the machine is"""
 CROWDED = 0.125
 """what Math.random gives in these tests, so that the scene is always the same: an orange circle is at (12, 12)"""

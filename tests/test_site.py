@@ -93,6 +93,17 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
 
 
 @needs_chromium
+def test_a_part_that_is_missing_is_noticed(browser, site):
+    context = browser.new_context()
+    context.set_default_timeout(pages.PATIENCE)
+    context.route(f"**/{RUNTIME[0]}", lambda route: route.abort())
+    page = context.new_page()
+    page.goto(site)
+    page.wait_for_selector("#notice:has-text('could not be loaded')")
+    context.close()
+
+
+@needs_chromium
 def test_the_map_is_that_of_the_model(browser, site):
     """Positions are compared by what is there: of two that are equal to rounding either may be named."""
     reasoner, objects = bcn.load(scene_run()), random_scene(5)

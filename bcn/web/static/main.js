@@ -4,9 +4,13 @@ import { startReason } from "./reason.js";
 import { startFind } from "./find.js";
 import { startSee } from "./see.js";
 
-const engine = await import(document.documentElement.dataset.engine);
 const notice = document.getElementById("notice");
 const RETRY = 1500;
+const engine = await import(document.documentElement.dataset.engine).catch((error) => {
+  notice.textContent = `A part of this page could not be loaded; reload it to try again. ${error.message}`;
+  notice.hidden = false;
+  throw error;
+});
 
 function tabs() {
   const all = [...document.querySelectorAll("[role=tab]")].filter((tab) => engine.panels.includes(tab.getAttribute("aria-controls")));
