@@ -13,7 +13,7 @@ import math
 from numba import njit, uint32
 
 CUBE, SPHERE, CYLINDER = 0, 1, 2
-SKY, GROUND = -2, -1
+SKY, GROUND, MIXED = -2, -1, -3
 FAR = 1e9
 EDGE = (0.12, 0.0, 0.05)
 """radius of the rounded edges of each shape, in units of its size"""
@@ -29,6 +29,8 @@ EXTENT = 0.5
 """half the side of a light"""
 GLOSS, SHEEN = 0.05, 0.5
 """roughness (alpha of GGX) of metal and of the coat of rubber"""
+HAZE = 0.03
+"""about what light from around gives a matte surface"""
 COAT, RUBBER = 0.02, 0.8
 """strength of that coat, and reflectance of rubber of full colour"""
 
@@ -207,15 +209,27 @@ def backdrop(dx, dy, dz):  # type: ignore[no-untyped-def]
 
 @inlined
 def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore[no-untyped-def]
-    """Light that arrives at o from the unit direction d, in red, green and blue."""
+    """Light that arrives at o from the unit direction d, in red, green and blue: straight, and from around.
+
+    And where: the first surface, MIXED unless it is matte, and its normal.
+    """
     red, green, blue = 0.0, 0.0, 0.0
+    around_r, around_g, around_b = 0.0, 0.0, 0.0
+    where, wx, wy, wz = MIXED, 0.0, 0.0, 0.0
     through_r, through_g, through_b = 1.0, 1.0, 1.0
     skip, sharp = SKY, True  # sharp: the ray has met nothing but metal so far
     for bounce in range(BOUNCES):
         index, t = nearest(objects, skip, ox, oy, oz, dx, dy, dz, FAR, False)
         if index == SKY:
             sky = backdrop(dx, dy, dz) if sharp else AMBIENT
-            red, green, blue = red + through_r * sky, green + through_g * sky, blue + through_b * sky
+            if sharp:
+                red, green, blue = red + through_r * sky, green + through_g * sky, blue + through_b * sky
+            else:
+                around_r, around_g, around_b = (
+                    around_r + through_r * sky,
+                    around_g + through_g * sky,
+                    around_b + through_b * sky,
+                )
             break
         x, y, z = ox + t * dx, oy + t * dy, oz + t * dz
         nx, ny, nz = normal(objects, index, x, y, z)
@@ -225,6 +239,9 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             metal = objects[index, 7] > 0.5
             scale = 1.0 if metal else RUBBER
             r, g, b = objects[index, 8] * scale, objects[index, 9] * scale, objects[index, 10] * scale
+
+        if bounce == 0 and not metal:
+            where, wx, wy, wz = index, nx, ny, nz
 
         # Straight from the lights: from each at what is seen, also in a mirror; later from one for all.
         # No caustics: they are noise.
@@ -254,9 +271,13 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
                 flat = glint(GLOSS, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
             elif index >= 0:
                 shine = COAT * glint(SHEEN, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
-            red += through_r * (r * flat + shine) * power * lights[number, 6]
-            green += through_g * (g * flat + shine) * power * lights[number, 7]
-            blue += through_b * (b * flat + shine) * power * lights[number, 8]
+            light_r = through_r * (r * flat + shine) * power * lights[number, 6]
+            light_g = through_g * (g * flat + shine) * power * lights[number, 7]
+            light_b = through_b * (b * flat + shine) * power * lights[number, 8]
+            if sharp:
+                red, green, blue = red + light_r, green + light_g, blue + light_b
+            else:
+                around_r, around_g, around_b = around_r + light_r, around_g + light_g, around_b + light_b
 
         # The next direction: about the mirror's for metal, anywhere above the surface otherwise.
         u, v = draw(key, sharp, 12 + bounce, sample)
@@ -275,18 +296,23 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
         dx, dy, dz = hx, hy, hz
         through_r, through_g, through_b = through_r * r, through_g * g, through_b * b
         ox, oy, oz, skip = x, y, z, index
-    return red, green, blue
+    return red, green, blue, around_r, around_g, around_b, where, wx, wy, wz
 
 
 @fast
-def render(image, objects, lights, eye, right, up, forward, focal, samples, few, error, seed):  # type: ignore[no-untyped-def]
-    """Fill `image` (rows, columns, 3) with light. A pixel whose mean is sure to `error` takes no more samples."""
+def render(image, around, surface, objects, lights, eye, right, up, forward, focal, samples, few, error, seed):  # type: ignore[no-untyped-def]
+    """Fill `image` (rows, columns, 3) with straight light. A pixel that is sure to `error` takes no more samples.
+
+    Light from around, on matte surfaces, is put into `around` (rows, columns, 3), and the surface and its normal into
+    `surface` (rows, columns, 4), for `smooth`.
+    """
     rows, columns = image.shape[0], image.shape[1]
     for row in range(rows):
         for column in range(columns):
             key = mix(uint32(seed) ^ mix(uint32(row * columns + column)))
             red, green, blue, total, squares = 0.0, 0.0, 0.0, 0.0, 0.0
-            count = 0
+            red_a, green_a, blue_a = 0.0, 0.0, 0.0
+            count, seen = 0, MIXED
             while count < samples:
                 u, v = pair(key, 30, count)
                 a = (column + u - columns / 2) / columns / focal
@@ -295,16 +321,43 @@ def render(image, objects, lights, eye, right, up, forward, focal, samples, few,
                 dy = forward[1] + a * right[1] + b * up[1]
                 dz = forward[2] + a * right[2] + b * up[2]
                 length = math.sqrt(dx * dx + dy * dy + dz * dz)
-                r, g, b = trace(
+                r, g, b, r_a, g_a, b_a, where, nx, ny, nz = trace(
                     objects, lights, eye[0], eye[1], eye[2], dx / length, dy / length, dz / length, key, count
                 )
+                seen = where if count == 0 or seen == where else MIXED
+                red_a, green_a, blue_a = red_a + r_a, green_a + g_a, blue_a + b_a
                 red, green, blue = red + r, green + g, blue + b
-                value = math.sqrt((r + g + b) / 3)  # about as bright as it looks
+                rest = HAZE if where != MIXED else (r_a + g_a + b_a) / 3
+                value = math.sqrt((r + g + b) / 3 + rest)  # about as bright as it looks
                 total, squares, count = total + value, squares + value * value, count + 1
                 if count & (few - 1) == 0:
                     mean = total / count
                     if squares / count - mean * mean < error * error * count:
                         break
-            image[row, column, 0] = red / count
-            image[row, column, 1] = green / count
-            image[row, column, 2] = blue / count
+            image[row, column, 0], around[row, column, 0] = red / count, red_a / count
+            image[row, column, 1], around[row, column, 1] = green / count, green_a / count
+            image[row, column, 2], around[row, column, 2] = blue / count, blue_a / count
+            surface[row, column, 0], surface[row, column, 1] = seen, nx
+            surface[row, column, 2], surface[row, column, 3] = ny, nz
+
+
+@fast
+def smooth(image, around, surface, reach):  # type: ignore[no-untyped-def]
+    """Add the light from around, which changes slowly: its mean over near pixels of the same matte surface."""
+    rows, columns = image.shape[0], image.shape[1]
+    for row in range(rows):
+        for column in range(columns):
+            seen = surface[row, column, 0]
+            near = reach if seen != MIXED else 0
+            red, green, blue, count = 0.0, 0.0, 0.0, 0
+            for y in range(max(row - near, 0), min(row + near + 1, rows)):
+                for x in range(max(column - near, 0), min(column + near + 1, columns)):
+                    alike = 0.0
+                    for axis in range(1, 4):
+                        alike += surface[row, column, axis] * surface[y, x, axis]
+                    if near == 0 or (surface[y, x, 0] == seen and alike > 0.9):
+                        red, green, blue = red + around[y, x, 0], green + around[y, x, 1], blue + around[y, x, 2]
+                        count += 1
+            image[row, column, 0] += red / count
+            image[row, column, 1] += green / count
+            image[row, column, 2] += blue / count

@@ -14,6 +14,8 @@ STRENGTHS = ((4.184, 3.867, 3.320), (1.164, 1.262, 1.590), (2.240, 2.229, 2.203)
 """red, green and blue that key, fill and back light give the ground: a warm light, a cool one, a white one"""
 SAMPLES, FEW, ERROR = 32, 8, 0.016
 """most and fewest samples of a pixel, and the standard error, of the square root of its light, at which it is done"""
+REACH = 2
+"""pixels to either side over which the light from around is averaged"""
 
 
 def require_tracer() -> Any:
@@ -33,9 +35,11 @@ def render_scene(scene: dict[str, Any], *, width: int = 128, height: int = 128) 
     tracer = require_tracer()
     eye = np.array(scene.get("camera") or camera.locate(scene["objects"]))
     right, up, forward = camera.axes(eye)
-    light = np.empty((height, width, 3))
+    light, around, surface = (np.empty((height, width, channels)) for channels in (3, 3, 4))
     tracer.render(
         light,
+        around,
+        surface,
         np.array([_object(thing, tracer.BOUND) for thing in scene["objects"]]),
         np.array(_lights(scene.get("lights") or LIGHTS, tracer)),
         eye,
@@ -48,6 +52,7 @@ def render_scene(scene: dict[str, Any], *, width: int = 128, height: int = 128) 
         ERROR,
         scene["image_index"],
     )
+    tracer.smooth(light, around, surface, REACH)
     light = light.clip(0.0, 1.0)
     srgb = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
     return np.asarray((255 * srgb).round(), np.uint8)
