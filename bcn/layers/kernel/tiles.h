@@ -184,7 +184,7 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const
 #pragma GCC unroll 16
         for (int j = 0; j < 2 * NV; j++)
             acc[i][j] = (vec){0};
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (long k = 0; k < height; k++) {
         vec column[2 * NV];
 #pragma GCC unroll 16
