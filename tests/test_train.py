@@ -165,6 +165,15 @@ def test_augmentation_is_decided_by_seed_and_place(monkeypatch: pytest.MonkeyPat
     assert not torch.equal(first, ours.load([1, 2]).image)
 
 
+def test_a_batch_in_which_nothing_is_asked_changes_nothing() -> None:
+    ours = trainer(replace(plain("smoke"), optim=Optim("sgd", 0.1), localise=False))
+    before = {name: tensor.clone() for name, tensor in ours.state.model.state_dict().items()}
+    batch = ours.load([1, 2])
+    unknown = batch._replace(answer=torch.full_like(batch.answer, -100))
+    assert float(ours.step(ours.state.model, unknown, answers=0)) == 0
+    assert equal(before, ours.state.model.state_dict())
+
+
 def test_rates() -> None:
     steps = Optim("sgd", 1.0, milestones=(1, 3))
     assert [rate(steps, step, per_epoch=2, total=8) for step in range(8)] == pytest.approx(
@@ -318,6 +327,8 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "blobs/plain", "--scale", "cup"), "did you mean 'cpu'"),
         (("train", "blobs/plain", "--set", "optim.rl=1"), "did you mean 'optim.lr'"),
         (("train", "blobs/plain", "--set", "batch=0", "--set", "optim.lr=-1"), "batch=0, optim.lr=-1.0"),
+        (("train", "blobs/plain", "--set", "optim.milestones=3,-1"), "optim.milestones=3,-1"),
+        (("train", "blobs/plain", "--seed", "9" * 30), "a seed is a whole number from 0 to 2^63 - 1"),
         (("train", "blobs/plain", "--set", "model=stl10/baseline"), "stl10/baseline cannot read blobs"),
         (("train", "blobs/plain", "--set", "data.name=blob"), "unknown data set 'blob': did you mean 'blobs'"),
         (("train", "blobs/plain", "--runs", "a-file"), "choose another directory with --runs"),

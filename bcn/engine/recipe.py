@@ -100,6 +100,7 @@ def check(recipe: Recipe) -> None:
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
         f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
         f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),
+        f"optim.milestones={','.join(map(str, optim.milestones))}": min(optim.milestones, default=0) < 0,
         f"optim.warmup={optim.warmup}": not 0 <= optim.warmup < 1,
         f"optim.clip={optim.clip}": optim.clip is not None and not optim.clip > 0,
         f"optim.average={optim.average}": optim.average is not None and not 0 < optim.average < 1,

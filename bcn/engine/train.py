@@ -108,7 +108,8 @@ class Trainer:
             group["lr"] = rate(optim, at.step, per_epoch=self.per_epoch, total=self.total)
         logits, centre_B2 = ask(model, self.sets.train.preprocessing(batch.image), batch.question)
         # DistributedDataParallel takes the mean of the ranks' gradients; what is wanted is their sum over the total.
-        loss = loss_sum(logits, centre_B2, batch, localise=self.recipe.localise) * (self.ranks.world / answers)
+        share = self.ranks.world / max(1, answers)
+        loss = loss_sum(logits, centre_B2, batch, localise=self.recipe.localise) * share
         state.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if optim.clip is not None:
@@ -148,7 +149,7 @@ class Trainer:
         event = {"event": "epoch", "epoch": at.epoch + 1, "step": at.step, "loss": float(state.loss) / at.index}
         if self.sets.val is not None:
             tally = self.evaluate(self.sets.val)
-            event |= {"val_loss": tally.loss / tally.total, **headline(metrics(tally, self.sets.val))}
+            event |= {"val_loss": tally.loss / max(1, tally.total), **headline(metrics(tally, self.sets.val))}
             if state.keep_best((tally.correct, -tally.loss)) and state.best is not None:
                 self.write_weights("best", state.best, at.epoch + 1)
         state.tick()
@@ -258,8 +259,8 @@ def train(
     `overrides` are the assignments that made the recipe differ from its table's row; they are noted, not applied.
     """
     check(recipe)
-    if seed < 0:
-        raise BcnError(f"seed {seed}: a seed is a whole number from 0 on")
+    if not 0 <= seed < 2**63:
+        raise BcnError(f"seed {seed}: a seed is a whole number from 0 to 2^63 - 1")
     keep_memory()
     with ExitStack() as stack:
         ranks, stop = stack.enter_context(joined()), Stop()
