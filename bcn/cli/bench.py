@@ -21,14 +21,10 @@ def speed(
     rounds: RoundsOption = 7, seconds: SecondsOption = 1.0, out: OutOption = Path("results/bench/speed.json")
 ) -> None:
     """Our form against the literal one, and both against what matrix products allow."""
-    from bcn.bench.measure import record
     from bcn.bench.speed import bench_speed
-    from bcn.data.files import write_json
 
     figures = bench_speed(rounds=rounds, seconds=seconds, say=_say)
-    write_json(out, record("speed", figures))
-    _print(figures)
-    print(f"written: {out}")
+    _write("speed", figures, out)
 
 
 @bench.command()
@@ -39,28 +35,20 @@ def scaling(
     out: OutOption = Path("results/bench/scaling.json"),
 ) -> None:
     """Cost against the number of objects: multiRN and RN, time and memory, with the plot beside the record."""
-    from bcn.bench.measure import record
     from bcn.bench.scaling import bench_scaling, draw
-    from bcn.data.files import write_json
 
     figures = bench_scaling(rounds=rounds, seconds=seconds, longest=longest, say=_say)
-    write_json(out, record("scaling", figures))
     draw(figures, out)
-    _print(figures)
-    print(f"written: {out}, {out.with_suffix('.png')}, {out.with_suffix('.svg')}")
+    _write("scaling", figures, out, out.with_suffix(".png"), out.with_suffix(".svg"))
 
 
 @bench.command()
 def data(rounds: RoundsOption = 5, out: OutOption = Path("results/bench/data.json")) -> None:
     """Each generator against a plain loop over the same specification, and the loader's share of a training step."""
     from bcn.bench.data import bench_data
-    from bcn.bench.measure import record
-    from bcn.data.files import write_json
 
     figures = bench_data(rounds=rounds, say=_say)
-    write_json(out, record("data", figures))
-    _print(figures)
-    print(f"written: {out}")
+    _write("data", figures, out)
 
 
 @bench.command()
@@ -74,14 +62,10 @@ def runtime(
 ) -> None:
     """A trained model in PyTorch and, exported, in onnxruntime: the time of a question and the answers per second."""
     from bcn.ask import load
-    from bcn.bench.measure import record
     from bcn.bench.runtime import bench_runtime
-    from bcn.data.files import write_json
 
     figures = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
-    write_json(out, record("runtime", figures))
-    _print(figures)
-    print(f"written: {out}")
+    _write("runtime", figures, out)
 
 
 @bench.command()
@@ -89,28 +73,29 @@ def profile(
     rounds: RoundsOption = 7, seconds: SecondsOption = 0.5, out: OutOption = Path("results/bench/profile.json")
 ) -> None:
     """Where the time of a training step goes, in the literal form and in ours, with the picture beside the record."""
-    from bcn.bench.measure import record
     from bcn.bench.profile import bench_profile, draw
-    from bcn.data.files import write_json
 
     figures = bench_profile(rounds=rounds, seconds=seconds, say=_say)
-    write_json(out, record("profile", figures))
     draw(figures, out)
-    _print(figures)
-    print(f"written: {out}, {out.with_suffix('.png')}, {out.with_suffix('.svg')}")
+    _write("profile", figures, out, out.with_suffix(".png"), out.with_suffix(".svg"))
 
 
 @bench.command()
 def hours(out: OutOption = Path("results/bench/hours.json")) -> None:
     """The hours of every recipe at paper scale on one thread, from measured steps, and on a GPU, from operations."""
     from bcn.bench.hours import bench_hours
+
+    figures = bench_hours(say=_say)
+    _write("hours", figures, out)
+
+
+def _write(benchmark: str, figures: dict[str, Any], out: Path, *pictures: Path) -> None:
     from bcn.bench.measure import record
     from bcn.data.files import write_json
 
-    figures = bench_hours(say=_say)
-    write_json(out, record("hours", figures))
+    write_json(out, record(benchmark, figures))
     _print(figures)
-    print(f"written: {out}")
+    print(f"written: {', '.join(map(str, (out, *pictures)))}")
 
 
 def _say(what: str) -> None:
