@@ -1,6 +1,7 @@
 """`bcn bench speed | scaling | profile | data | runtime | hours`."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,8 +39,7 @@ def scaling(
     from bcn.bench.scaling import bench_scaling, draw
 
     figures = bench_scaling(rounds=rounds, seconds=seconds, longest=longest, say=_say)
-    draw(figures, out)
-    _write("scaling", figures, out, out.with_suffix(".png"), out.with_suffix(".svg"))
+    _write("scaling", figures, out, draw)
 
 
 @bench.command()
@@ -76,8 +76,7 @@ def profile(
     from bcn.bench.profile import bench_profile, draw
 
     figures = bench_profile(rounds=rounds, seconds=seconds, say=_say)
-    draw(figures, out)
-    _write("profile", figures, out, out.with_suffix(".png"), out.with_suffix(".svg"))
+    _write("profile", figures, out, draw)
 
 
 @bench.command()
@@ -89,13 +88,18 @@ def hours(out: OutOption = Path("results/bench/hours.json")) -> None:
     _write("hours", figures, out)
 
 
-def _write(benchmark: str, figures: dict[str, Any], out: Path, *pictures: Path) -> None:
+def _write(
+    benchmark: str, figures: dict[str, Any], out: Path, draw: Callable[[dict[str, Any], Path], None] | None = None
+) -> None:
     from bcn.bench.measure import record
     from bcn.data.files import write_json
 
     write_json(out, record(benchmark, figures))
     _print(figures)
-    print(f"written: {', '.join(map(str, (out, *pictures)))}")
+    print(f"written: {out}")
+    if draw is not None:
+        draw(figures, out)
+        print(f"written: {out.with_suffix('.png')}, {out.with_suffix('.svg')}")
 
 
 def _say(what: str) -> None:
