@@ -454,6 +454,7 @@ def test_bits_without_meaning_are_refused() -> None:
         ({"split": "training"}, "did you mean 'train'"),
         ({"images": 0}, "at least one"),
         ({"images": 10**12}, "no memory for so many"),
+        ({"images": 10**20}, "no memory for so many"),
         ({"objects": 7}, "2 to 6"),
         ({"objects": 1}, "2 to 6"),
         ({"version": LEGACY, "objects": 5}, "has 6 objects"),

@@ -1,5 +1,7 @@
 """`bcn bench speed`: what our form gains over the literal one, and how close it comes to what matrix products allow."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +10,7 @@ from torch import nn
 
 from bcn.bench.count import executed_macs, on_meta
 from bcn.bench.jobs import Form, Job, inference, product, training
-from bcn.bench.measure import alternate, peak_memory, threads
+from bcn.bench.measure import Timing, alternate, peak_memory, threads
 from bcn.engine.machine import cores, keep_memory
 from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
@@ -33,7 +35,7 @@ def bench_speed(*, rounds: int, seconds: float, say: Say) -> dict[str, Any]:
                 part.__name__: part(rounds, seconds, say)
                 for part in (forms, share_of_the_limit, questions_together, batches, table1, table3)
             }
-    return figures | {"memory": memory(say)}
+    return figures | {"allocator": allocator(rounds, say), "memory": memory(say)}
 
 
 def forms(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
@@ -166,6 +168,29 @@ def runtimes(
             "paper_ratio": paper[name] / paper[baseline],
         }
         for name in paper
+    }
+
+
+def allocator(rounds: int, say: Say) -> dict[str, Any]:
+    """Training with freed memory kept, as `bcn train` does, and given back, as is usual; in processes by turns."""
+    say("freed memory kept and given back")
+    code = (
+        "import sys, time, torch; from bcn.bench.jobs import training; from bcn.engine.machine import keep_memory;"
+        "torch.set_num_threads(1); sys.argv[1] == 'kept' and keep_memory();"
+        "step = training(sys.argv[2], 'ours', 64, 1); step(); step(); began = time.perf_counter();"
+        "[step() for _ in range(5)]; print((time.perf_counter() - began) / 5)"
+    )
+
+    def seconds(way: str) -> float:
+        command = [sys.executable, "-c", code, way, "scaled-mnist/bcn"]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    found = [(seconds("kept"), seconds("given back")) for _ in range(rounds)]
+    kept, given_back = (Timing(times) for times in zip(*found, strict=True))
+    return {
+        "kept": kept.milliseconds(),
+        "given back": given_back.milliseconds(),
+        "kept / given back": kept.ratio(given_back),
     }
 
 

@@ -45,7 +45,7 @@ class SortOfClevr:
     def _prepare(self) -> None:
         try:
             self._samples = self.generator.samples(np.arange(self.images))
-        except MemoryError as error:
+        except (MemoryError, ValueError) as error:
             raise BcnError(f"images={self.images}: there is no memory for so many; ask for fewer") from error
 
     def _read(self, index: np.ndarray) -> Samples:
