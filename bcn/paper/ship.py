@@ -59,16 +59,19 @@ def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def card(name: str, entry: dict[str, Any]) -> str:
     """The index's entry as a page."""
+    asked = "relational" in entry["metrics"] or name.startswith("clevr/")
+    what, of_many = ("question", " where 20 are asked about an image") if asked else ("image", "")
     lines = [
         f"# {name}",
         "",
         f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
         f"in {entry['minutes']:.0f} minutes; the weights of epoch {entry['epoch']}, the best on the validation images.",
         "",
-        f"{entry['parameters']:,} parameters; {entry['macs'] / 1e6:.2f}M multiply-accumulates for a question as the "
-        f"paper counts them, {entry['executed_macs'] / 1e6:.2f}M executed where 20 are asked about an image.",
+        f"{entry['parameters']:,} parameters; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
+        f"{'an' if what == 'image' else 'a'} {what} as the paper counts them, "
+        f"{entry['executed_macs'] / 1e6:.2f}M executed{of_many}.",
         "",
-        "| on the test images | accuracy | 95 % interval | questions |",
+        f"| on the test images | accuracy | 95 % interval | {what}s |",
         "|---|--:|--:|--:|",
     ]
     for kind, figure in entry["metrics"].items():
