@@ -36,8 +36,8 @@ def built(tmp_path_factory) -> Path:
 
 def sources() -> set[str]:
     """All files of the package."""
-    files = {path for path in (ROOT / "bcn").rglob("*") if path.is_file()}
-    return {str(f.relative_to(ROOT)) for f in files if f.suffix not in (".so", ".pyc") and ".cache" not in str(f)}
+    files = {path.relative_to(ROOT) for path in (ROOT / "bcn").rglob("*") if path.is_file()}
+    return {str(file) for file in files if file.suffix != ".so" and "__pycache__" not in file.parts}
 
 
 def test_the_wheel_has_weights_page_tables_and_compiled_loops(built):
