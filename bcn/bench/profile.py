@@ -127,11 +127,11 @@ def draw(figures: dict[str, Any], path: Path) -> None:
     from bcn.paper.figures.canvas import COLOURS, canvas, write
 
     figure, axes = canvas(2, 1, size=(9, 4.4))
-    names = list(dict.fromkeys(name for found in figures.values() for name in found["sections"]))
+    names = list(figures["ours"]["sections"])
     for (row,), (form, found) in zip(axes, figures.items(), strict=True):
         left = 0.0
         for name, cost in found["sections"].items():
-            colour = COLOURS[names.index(name) % len(COLOURS)]
+            colour = COLOURS[names.index(name.removesuffix(" and g"))]
             row.barh([0], [cost], left=[left], color=colour, label=f"{name} {cost:,.0f}", edgecolor="white")
             left += cost
         row.set(title=f"{form}: {found['step']:,.0f} ms for 1,000 questions", yticks=[], xlim=(0, 1.02 * left))
