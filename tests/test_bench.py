@@ -12,6 +12,8 @@ from bcn.bench.profile import bench_profile
 from bcn.bench.profile import draw as draw_profile
 from bcn.bench.scaling import draw, exponent, macs
 from bcn.bench.speed import unavoidable
+from bcn.cli import main
+from bcn.cli.bench import bench
 from bcn.paper.recipes import find_recipe
 
 
@@ -115,3 +117,18 @@ def test_the_profile_names_every_section_of_both_forms(tmp_path):
     assert all(cost >= 0 for form in found.values() for cost in form["sections"].values())
     draw_profile(found, tmp_path / "profile.json")
     assert "the hot loop" in (tmp_path / "profile.svg").read_text()
+
+
+@pytest.mark.parametrize("name", [command.name or command.callback.__name__ for command in bench.registered_commands])
+def test_what_cannot_be_written_is_refused_before_anything_is_measured(name, tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").write_text("kept")
+    for out in (tmp_path, tmp_path / "file" / "record.json"):
+        monkeypatch.setattr("sys.argv", ["bcn", "bench", name, "--out", str(out)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        assert exit.value.code == 2
+        said = capfd.readouterr().err
+        assert said.startswith(f"bcn: cannot write {out}: ")
+        assert said.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "kept"
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]

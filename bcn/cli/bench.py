@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from bcn.cli import app
+from bcn.data.files import check_writable, write_json
 
 bench = typer.Typer(help="Measure speed, everything by turns in one process.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 RoundsOption = Annotated[int, typer.Option(min=1, help="Rounds, in each of which every case runs in turn.")]
 SecondsOption = Annotated[float, typer.Option(min=0, help="Seconds that a case runs in a round, at least one call.")]
-OutOption = Annotated[Path, typer.Option(help="Where the record is written, as JSON.")]
+OutOption = Annotated[Path, typer.Option(help="Where the record is written, as JSON.", callback=check_writable)]
 
 
 @bench.command()
@@ -92,7 +93,6 @@ def _write(
     benchmark: str, figures: dict[str, Any], out: Path, draw: Callable[[dict[str, Any], Path], None] | None = None
 ) -> None:
     from bcn.bench.measure import record
-    from bcn.data.files import write_json
 
     write_json(out, record(benchmark, figures))
     _print(figures)

@@ -1,5 +1,6 @@
 """Files on disk: where data lives, checksums, atomic writes, locks between processes."""
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -55,6 +56,18 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise BcnError(f"cannot write {path}: {error.strerror or error}; what was there is untouched") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> Path:
+    """Refuse a file that cannot be written before the work is done that belongs in it."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise BcnError(f"cannot write {path}: {error.strerror}; choose a file that can be written") from error
+    return path
 
 
 def write_json(path: Path, value: Any) -> None:
