@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from bcn.bench.data import bench_sort_of_clevr, compare
@@ -26,13 +24,11 @@ from bcn.data.sort_of_clevr import (
     VERSIONS,
     SortOfClevr,
     SortOfClevrStream,
-    from_sentence,
     make_sort_of_clevr,
     pictures,
     question_bits,
     repeats,
     samples,
-    to_sentence,
 )
 from bcn.data.sort_of_clevr.sentences import SENTENCES
 from bcn.errors import BcnError
@@ -71,11 +67,6 @@ DISC = """
 @pytest.fixture(scope="module")
 def v1() -> SortOfClevr:
     return make_sort_of_clevr(V1, "train", images=400, questions="all")
-
-
-@pytest.fixture(scope="module")
-def legacy() -> SortOfClevr:
-    return make_sort_of_clevr(LEGACY, "train")
 
 
 @pytest.fixture(params=["c", "numpy"])
@@ -334,117 +325,6 @@ def test_order_is_a_permutation_that_seed_and_epoch_decide(v1: SortOfClevr) -> N
     assert all(np.array_equal(np.sort(order), np.arange(400)) for order in orders)
     assert len({order.tobytes() for order in orders}) == 4
     np.testing.assert_array_equal(v1.order(1, seed=1), orders[3])
-
-
-def agrees(per_image: np.ndarray, stated: float, decimals: int) -> bool:
-    """Whether a mean over images is, within three standard errors, what was stated with so many decimals."""
-    error = per_image.std() / math.sqrt(len(per_image))
-    return bool(abs(per_image.mean() - stated) < 3 * error + 0.5 * 10.0**-decimals)
-
-
-def test_legacy_has_the_faults_of_the_public_generator(legacy: SortOfClevr) -> None:
-    scenes = legacy.scenes(np.arange(9800))
-    x, y, shape = (part.astype(int) for part in scenes[:3])
-    square = (x[:, :, None] - x[:, None]) ** 2 + (y[:, :, None] - y[:, None]) ** 2
-    own = np.eye(6, dtype=bool)
-    away = np.where(own, 10**6, square)
-    assert away.min() == 100
-
-    lonely = away.min(axis=2) > 999
-    true_shape = np.take_along_axis(shape, away.argmin(axis=2), axis=1)
-    assert agrees(lonely.mean(axis=1), 0.068, 3)
-    assert agrees((lonely & (true_shape != shape)).mean(axis=1), 0.034, 3)
-
-    nearest = [np.where(shape[:, None] == s, away, 10**6 + 1 + s).min(axis=2) for s in (0, 1)]
-    assert agrees((nearest[0] == nearest[1]).mean(axis=1), 0.0019, 4)
-
-    boxes = (abs(x[:, :, None] - x[:, None]) <= 10) & (abs(y[:, :, None] - y[:, None]) <= 10) & ~own
-    squares = (shape[:, :, None] == 0) & (shape[:, None] == 0)
-    assert agrees((boxes & squares).any(axis=(1, 2)), 0.099, 3)
-
-    question = legacy[np.arange(9800)].question
-    assert question is not None
-    number = (question.numpy() @ np.array([0, 1, 2, 3, 4, 5, 0, 18, 0, 6, 12])).astype(int)
-    distinct = np.array([len(set(row)) for row in number[:, :10]] + [len(set(row)) for row in number[:, 10:]])
-    assert agrees(distinct, 7.8, 1)
-
-    # and the answers have the first fault: a lonely object is its own closest
-    all_answers = make_sort_of_clevr(LEGACY, "train", questions="all")[np.arange(9800)].answer.numpy()
-    closest = all_answers[:, 18:24] - ANSWERS.index("square")
-    np.testing.assert_array_equal(closest[lonely], shape[lonely])
-    np.testing.assert_array_equal(closest[~lonely], true_shape[~lonely])
-
-
-def test_shortcuts_of_legacy(legacy: SortOfClevr) -> None:
-    batch = legacy[np.arange(9800)]
-    assert batch.kind is not None
-    answer, kind = batch.answer[:, 10:].flatten(), batch.kind[:, 10:].flatten()
-    commonest = [float((answer[kind == k].bincount().max()) / (kind == k).sum()) for k in (3, 4, 5)]
-    assert np.mean(commonest) == pytest.approx(0.44, abs=0.01)
-    assert np.mean([*commonest[:2], 1.0]) == pytest.approx(0.667, abs=0.01)
-
-
-@pytest.mark.parametrize("number", range(36))
-def test_sentences_and_back(number: int) -> None:
-    bits = question_bits()[number]
-    sentence = to_sentence(bits)
-    assert COLOURS[number % 6] in sentence
-    for said in (sentence, sentence.upper(), sentence.strip("?").replace("object", "thing"), f"  {sentence}  "):
-        np.testing.assert_array_equal(from_sentence(said), bits)
-    assert to_sentence(torch.from_numpy(bits)) == sentence
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "colour"),
-    [
-        ("is the blue object on the left?", "left", "blue"),
-        ("What is the shape of the object nearest to the grey one?", "closest", "gray"),
-        ("which shape is farthest away from the red thing", "furthest", "red"),
-        ("how many objects have the same shape as the green one?", "count", "green"),
-        ("What shape is the yellow one?", "shape", "yellow"),
-        ("Is orange in the upper half of the picture?", "above", "orange"),
-    ],
-)
-def test_free_wording(text: str, kind: str, colour: str) -> None:
-    np.testing.assert_array_equal(from_sentence(text), question_bits()[6 * KINDS.index(kind) + COLOURS.index(colour)])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "is the blue object on the right?",
-        "is the blue object not on the left?",
-        "is the blue object left of the red one?",
-        "is there an object left of the red one?",
-        "what is left of the red one?",
-        "is the red object a square?",
-        "what is the shape of the purple object?",
-        "what is the colour of the red object?",
-        "how many objects are on the left of the red one?",
-        "what is the shape of the closest and of the furthest object to red?",
-        "is the red object closest to the middle?",
-    ],
-)
-def test_what_is_not_understood_is_said(text: str) -> None:
-    with pytest.raises(BcnError, match="How many objects have the same shape"):
-        from_sentence(text)
-
-
-@given(st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
-def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
-        bits = from_sentence(text)
-    except BcnError:
-        return
-    assert from_sentence(to_sentence(bits)).tolist() == bits.tolist()
-
-
-def test_bits_without_meaning_are_refused() -> None:
-    for bits in ([0.0] * 11, [1.0] * 11, [1.0, 0.0, 0.0], question_bits()[0] * 0.5):
-        with pytest.raises(BcnError, match="11 numbers"):
-            to_sentence(bits)
 
 
 @pytest.mark.parametrize(

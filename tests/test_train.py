@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,18 +14,12 @@ import bcn.engine.log
 from bcn.cli import main
 from bcn.data.registry import open_dataset
 from bcn.engine.checkpoint import load_checkpoint, load_weights, save_checkpoint
-from bcn.engine.distributed import Ranks
 from bcn.engine.evaluate import evaluate
-from bcn.engine.optimise import rate, update_average
-from bcn.engine.override import override, paths
-from bcn.engine.recipe import Data, Optim, Recipe, fingerprint, from_json
+from bcn.engine.recipe import Data, Optim, from_json
 from bcn.engine.run import find_run, run_id
-from bcn.engine.sets import Sets
-from bcn.engine.stop import Stop
 from bcn.engine.train import Trainer, train
 from bcn.engine.trained import load_trained
 from bcn.errors import BcnError
-from bcn.paper.recipes import find_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -102,110 +96,6 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
     assert not equal(a, weights(tmp_path / "c" / run_id(recipe, 6)))
 
 
-def trainer(recipe: Recipe, seed: int = 0) -> Trainer:
-    sets = Sets.open(recipe, None)
-    return Trainer(recipe, seed, sets, ranks=Ranks(), stop=Stop())
-
-
-def test_a_step_is_the_textbook_step() -> None:
-    """SGD with momentum and weight decay, cross-entropy plus mean square error, the norm of the gradient clipped."""
-    recipe = replace(plain("smoke"), optim=Optim("sgd", 0.1, momentum=0.9, weight_decay=0.01, clip=0.5))
-    ours = trainer(recipe)
-    reference = [p.detach().clone().double() for p in ours.state.model.parameters()]
-    velocity = [torch.zeros_like(p) for p in reference]
-    literal = type(ours.state.model)().double()
-    for index in range(3):
-        batch = ours.load(ours.sets.train.order(0, seed=0)[7 * index : 7 * (index + 1)])
-        loss = ours.step(ours.state.model, batch, answers=7)
-        ours.state.count(loss, answers=7, seconds=0)
-        with torch.no_grad():
-            for parameter, value in zip(literal.parameters(), reference, strict=True):
-                parameter.copy_(value)
-        literal.zero_grad()
-        logits, centre = literal(batch.image.double() / 255)
-        losses = [
-            -logits[i].log_softmax(0)[batch.answer[i]] + (centre[i] - batch.centre[i]).square().mean() for i in range(7)
-        ]
-        expected = sum(losses) / 7
-        expected.backward()
-        assert float(loss) == pytest.approx(float(expected.detach()), rel=1e-5)
-        gradients = [parameter.grad for parameter in literal.parameters()]
-        norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
-        for place, gradient in enumerate(gradients):
-            clipped = gradient * min(1, 0.5 / norm) + 0.01 * reference[place]
-            velocity[place] = 0.9 * velocity[place] + clipped
-            reference[place] = reference[place] - 0.1 * velocity[place]
-    for parameter, value in zip(ours.state.model.parameters(), reference, strict=True):
-        torch.testing.assert_close(parameter.double(), value, rtol=1e-4, atol=1e-6)
-
-
-def test_only_non_relational_questions_at_first() -> None:
-    recipe = find_recipe("table3/multirn", "smoke")
-    assert recipe.non_relational_first == 1
-    ours = trainer(recipe)
-    batch = ours.load([0, 1, 2])
-    assert batch.question.shape[:2] == batch.answer.shape == batch.kind.shape == (3, 10)
-    assert set(batch.kind.flatten().tolist()) <= {0, 1, 2}
-    ours.state.position.epoch = 1
-    batch = ours.load([0, 1, 2])
-    assert batch.answer.shape == (3, 20)
-    assert set(batch.kind[:, 10:].flatten().tolist()) <= {3, 4, 5}
-
-
-def test_augmentation_is_decided_by_seed_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = trainer(replace(plain("smoke"), augment=True))
-
-    def noise(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return image + torch.randint(0, 50, image.shape, generator=generator, dtype=torch.uint8)
-
-    monkeypatch.setattr(ours.sets.train, "augment", noise, raising=False)
-    first, again = ours.load([1, 2]).image, ours.load([1, 2]).image
-    assert torch.equal(first, again)
-    ours.state.position.index = 1
-    assert not torch.equal(first, ours.load([1, 2]).image)
-
-
-def test_a_batch_in_which_nothing_is_asked_changes_nothing() -> None:
-    ours = trainer(replace(plain("smoke"), optim=Optim("sgd", 0.1), localise=False))
-    before = {name: tensor.clone() for name, tensor in ours.state.model.state_dict().items()}
-    batch = ours.load([1, 2])
-    unknown = batch._replace(answer=torch.full_like(batch.answer, -100))
-    assert float(ours.step(ours.state.model, unknown, answers=0)) == 0
-    assert equal(before, ours.state.model.state_dict())
-
-
-def test_rates() -> None:
-    steps = Optim("sgd", 1.0, milestones=(1, 3))
-    assert [rate(steps, step, per_epoch=2, total=8) for step in range(8)] == pytest.approx(
-        [1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01]
-    )
-    cycle = Optim("sgd", 2.0, schedule="one-cycle", warmup=0.2)
-    rates = [rate(cycle, step, per_epoch=10, total=100) for step in range(100)]
-    assert rates[:20] == pytest.approx([2 * (step + 1) / 20 for step in range(20)])
-    assert rates[60] == pytest.approx(1.0)  # half way down
-    assert rates[20:] == sorted(rates[20:], reverse=True)
-    assert 0 < rates[-1] < 0.01
-
-
-def test_the_average_is_of_weights_and_statistics() -> None:
-    model, average = (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)) for _ in range(2))
-    average.load_state_dict(model.state_dict())
-    expected = {name: tensor.clone().double() for name, tensor in model.state_dict().items()}
-    for step in range(30):
-        with torch.no_grad():
-            for tensor in (*model.parameters(), model[1].running_mean):
-                tensor.add_(1.0)
-            model[1].num_batches_tracked += 1
-        update_average(average, model, 0.7, step)
-        decay = min(0.7, (1 + step) / (10 + step))
-        for name, tensor in model.state_dict().items():
-            expected[name] = decay * expected[name] + (1 - decay) * tensor.double()
-    for name, tensor in average.state_dict().items():
-        if tensor.is_floating_point():
-            torch.testing.assert_close(tensor.double(), expected[name], rtol=1e-5, atol=1e-5)
-    assert int(average[1].num_batches_tracked) == 30
-
-
 @pytest.mark.parametrize("where", ["loss", "weights"])
 def test_a_loss_that_is_not_finite_stops_with_its_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -243,55 +133,6 @@ def test_nothing_is_held_out_when_all_is_trained_on(tmp_path: Path, monkeypatch:
     assert record["metrics"]["test"]["all"]["accuracy"] == record["last"]["accuracy"]
     assert "accuracy" not in record["curve"][0]
     assert load_trained(tmp_path / record["run"])[1]["epoch"] == 1
-
-
-def test_overrides() -> None:
-    recipe = plain("smoke")
-    changed, changes = override(
-        recipe,
-        ["optim.lr=0.5", "batch=7", "optim.clip=none", "data.tests=a,b", "localise=false", "arguments.sizes=64,64"],
-    )
-    assert changes[-1] == "arguments.sizes=64,64"
-    assert changed.optim.lr == 0.5
-    assert (changed.optim.clip, changed.data.tests, changed.localise) == (None, ("a", "b"), False)
-    assert changed.arguments == (("sizes", (64, 64)),)
-    assert "batch=7" not in changes  # it was 7
-    assert len(changes) == 5
-    assert fingerprint(changed) != fingerprint(recipe)
-    assert from_json(json.loads(json.dumps(asdict(changed)))) == changed
-    assert "optim.schedule" in paths()
-    for assignment, message in {
-        "optim.lrr=1": "did you mean 'optim.lr'",
-        "optim.lr=high": "optim.lr is a number, and was given 'high'",
-        "epochs=1.5": "epochs is a whole number",
-        "localise=yes": "localise is true or false",
-        "optim.name=adan": "did you mean 'adam'",
-        "epochs": "path=value",
-        "name=x": "unknown field 'name'",
-    }.items():
-        with pytest.raises(BcnError, match=message):
-            override(recipe, [assignment])
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("10", 10), ("64,", (64,)), ("64,32", (64, 32)), ("²", "²"), ("", ""), (",", ","), ("-1", "-1"), ("9" * 99, None)],
-)
-def test_an_argument_is_a_number_numbers_or_text(text: str, value: object) -> None:
-    changed, _ = override(plain("smoke"), [f"arguments.it={text}"])
-    assert changed.arguments == (("it", text if value is None else value),)
-
-
-def test_a_field_that_is_set_back_is_not_overridden() -> None:
-    assert override(plain("smoke"), ["epochs=9", "epochs=4"]) == (plain("smoke"), ())
-    assert override(plain("smoke"), ["epochs=9", "epochs=5"])[1] == ("epochs=5",)
-
-
-def test_the_wording_of_a_recipe_does_not_make_another_run() -> None:
-    recipe = plain("smoke")
-    assert run_id(replace(recipe, deviations=("said better",)), 3) == run_id(recipe, 3)
-    assert run_id(replace(recipe, batch=8), 3) != run_id(recipe, 3)
-    assert run_id(recipe, 3).startswith("blobs-plain-smoke-3-")
 
 
 def test_an_overridden_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

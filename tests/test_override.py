@@ -1,0 +1,61 @@
+"""Recipes with fields that were set by hand, and the run that each is."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from blobs import plain
+
+from bcn.engine.override import override, paths
+from bcn.engine.recipe import fingerprint, from_json
+from bcn.engine.run import run_id
+from bcn.errors import BcnError
+
+
+def test_overrides() -> None:
+    recipe = plain("smoke")
+    changed, changes = override(
+        recipe,
+        ["optim.lr=0.5", "batch=7", "optim.clip=none", "data.tests=a,b", "localise=false", "arguments.sizes=64,64"],
+    )
+    assert changes[-1] == "arguments.sizes=64,64"
+    assert changed.optim.lr == 0.5
+    assert (changed.optim.clip, changed.data.tests, changed.localise) == (None, ("a", "b"), False)
+    assert changed.arguments == (("sizes", (64, 64)),)
+    assert "batch=7" not in changes  # it was 7
+    assert len(changes) == 5
+    assert fingerprint(changed) != fingerprint(recipe)
+    assert from_json(json.loads(json.dumps(asdict(changed)))) == changed
+    assert "optim.schedule" in paths()
+    for assignment, message in {
+        "optim.lrr=1": "did you mean 'optim.lr'",
+        "optim.lr=high": "optim.lr is a number, and was given 'high'",
+        "epochs=1.5": "epochs is a whole number",
+        "localise=yes": "localise is true or false",
+        "optim.name=adan": "did you mean 'adam'",
+        "epochs": "path=value",
+        "name=x": "unknown field 'name'",
+    }.items():
+        with pytest.raises(BcnError, match=message):
+            override(recipe, [assignment])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("10", 10), ("64,", (64,)), ("64,32", (64, 32)), ("²", "²"), ("", ""), (",", ","), ("-1", "-1"), ("9" * 99, None)],
+)
+def test_an_argument_is_a_number_numbers_or_text(text: str, value: object) -> None:
+    changed, _ = override(plain("smoke"), [f"arguments.it={text}"])
+    assert changed.arguments == (("it", text if value is None else value),)
+
+
+def test_a_field_that_is_set_back_is_not_overridden() -> None:
+    assert override(plain("smoke"), ["epochs=9", "epochs=4"]) == (plain("smoke"), ())
+    assert override(plain("smoke"), ["epochs=9", "epochs=5"])[1] == ("epochs=5",)
+
+
+def test_the_wording_of_a_recipe_does_not_make_another_run() -> None:
+    recipe = plain("smoke")
+    assert run_id(replace(recipe, deviations=("said better",)), 3) == run_id(recipe, 3)
+    assert run_id(replace(recipe, batch=8), 3) != run_id(recipe, 3)
+    assert run_id(recipe, 3).startswith("blobs-plain-smoke-3-")
