@@ -25,11 +25,12 @@ def by_hand(base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], b
     return torch.stack(totals)
 
 
-def problem(images: int, objects: int, owner: list[int], widths: list[int]) -> list[Tensor]:
+def problem(images: int, objects: int, owner: list[int], widths: list[int], silence: float = 0.0) -> list[Tensor]:
+    """`silence` is taken from all that a ReLU sees, so that most of it is zero, as in trained networks."""
     torch.manual_seed(len(owner) + objects)
-    base, shift = torch.randn(images, objects, widths[0]), torch.randn(len(owner), widths[0])
+    base, shift = torch.randn(images, objects, widths[0]), torch.randn(len(owner), widths[0]) - 3 * silence
     weights = [torch.randn(out, into) / into**0.5 for into, out in pairwise(widths)]
-    return [base, shift, torch.tensor(owner), *weights, *(torch.randn(out) / 2 for out in widths[1:])]
+    return [base, shift, torch.tensor(owner), *weights, *(torch.randn(out) / 2 - silence for out in widths[1:])]
 
 
 def outputs(function, tensors: list[Tensor]) -> list[Tensor]:
@@ -50,6 +51,9 @@ PROBLEMS = {
     "wide": (1, 1000, [0, 0], [256, 64]),
     "narrow": (2, 10, [0, 1, 1], [32, 96]),
     "deep": (3, 37, [0] * 5 + [2] * 4, [128, 64, 192, 64]),
+    "quiet": (2, 100, [0] * 20 + [1] * 20, [64, 192], 0.8),
+    "quiet and deep": (3, 37, [0] * 5 + [2] * 4, [128, 64, 192, 64], 0.5),
+    "silent": (2, 30, [0, 0, 1], [64, 128], 5.0),
 }
 
 
@@ -65,6 +69,7 @@ def test_exact(name, width, threads, monkeypatch):
         found = outputs(pooled_sum, tensors)
     finally:
         torch.set_num_threads(before)
+    assert bool(found[0].any()) == (name != "silent")
     exact = outputs(by_hand, [x.double() if x.is_floating_point() else x for x in tensors])
     for mine, theirs in zip(found, exact, strict=True):
         assert mine.dtype == torch.float32

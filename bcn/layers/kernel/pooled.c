@@ -12,6 +12,11 @@
 #define PANEL 32
 #define BLOCK 126 /* rows at once: a multiple of both tile heights; two panels of them fit the first-level cache */
 #define LAYERS 8
+#define TILES 21 /* of the smallest height in a block */
+
+struct place { /* of a column: in the panels of the left side of a product, and its row in those of the right side */
+    int32_t column, row;
+};
 
 struct work {
     long questions, objects;
@@ -26,6 +31,7 @@ struct work {
     const long *chosen; /* in the backward pass, the row of each channel's maximum, or -1 */
     float *grad_base, *grad_shift, *grad_weights[LAYERS], *grad_biases[LAYERS];
     float *packed[LAYERS], *packed_back[LAYERS], *hidden[LAYERS + 1], *flowing[2];
+    struct place *places;
 };
 
 #if defined(__x86_64__)
@@ -116,13 +122,14 @@ static float *prepare(struct work *w, int layers, const long *widths, const floa
         need += BLOCK * widths[l] + 16 + (l < layers ? 2 * (widths[l] * widths[l + 1] + 16) : 0);
         widest = widths[l] > widest ? widths[l] : widest;
     }
-    need += 2 * (BLOCK * widest + 16);
+    need += 2 * (BLOCK * widest + 16) + TILES * widest * (long)(sizeof(struct place) / sizeof(float)) + 16;
     float *memory = aligned_alloc(64, (size_t)(need * (long)sizeof(float) + 63) / 64 * 64), *rest = memory;
     if (!memory)
         return NULL;
     for (int l = 0; l <= layers; l++)
         w->hidden[l] = take(&rest, BLOCK * widths[l]);
     w->flowing[0] = take(&rest, BLOCK * widest), w->flowing[1] = take(&rest, BLOCK * widest);
+    w->places = (struct place *)take(&rest, TILES * widest * (long)(sizeof(struct place) / sizeof(float)));
     for (int l = 0; l < layers; l++) {
         w->packed[l] = take(&rest, widths[l] * widths[l + 1]);
         pack(weights[l], widths[l + 1], widths[l], w->packed[l]);

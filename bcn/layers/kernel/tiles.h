@@ -14,6 +14,7 @@ typedef int NAME(ivec) __attribute__((vector_size(4 * WIDTH), aligned(4)));
 #define STORE(p, v) (*(vec *)(p) = (v))
 #define INLINE static inline __attribute__((always_inline)) TARGET
 #define SPAN (WIDTH * NV)
+#define AT(panels, height, row, column) ((panels) + ((column) / PANEL * (height) + (row)) * PANEL + (column) % PANEL)
 
 /* relu, as torch's: what is not a number stays so */
 #define POSITIVE(v) ((vec)((ivec)(v) & ~(ivec)((v) <= 0)))
@@ -38,30 +39,59 @@ INLINE void NAME(multiply)(int rows, long depth, const float *restrict a, long a
     }
 }
 
-/* A tile of a w + bias, a in panels of `height` rows, w packed in panels of `depth` rows; `bias` may be null. */
+/* How many columns of `rows` rows, in panels of `height`, are not all zeros, and where those are, unless they are most:
+ * then `depth`. */
+static TARGET long NAME(present)(long rows, long depth, long height, const float *a, struct place *places)
+{
+    uint32_t bits[depth / WIDTH];
+    long count = 0, place = 0;
+    for (long v = 0; v < depth / WIDTH; v++) {
+        ivec any = {0};
+        for (long i = 0; i < rows; i++)
+            any |= *(const ivec *)AT(a, height, i, v * WIDTH);
+        bits[v] = NAME(bits)((vec)(any != 0));
+        count += __builtin_popcount(bits[v]);
+    }
+    if (4 * count >= 3 * depth)
+        return depth;
+    for (long v = 0; v < depth / WIDTH; v++)
+        for (uint32_t left = bits[v]; left; left &= left - 1) {
+            long column = v * WIDTH + __builtin_ctz(left);
+            places[place++] = (struct place){(int32_t)(AT(a, height, 0, column) - a), (int32_t)(column * PANEL)};
+        }
+    return count;
+}
+
+/* A tile of a w + bias, a in panels of `height` rows, w packed in panels of `depth` rows; `bias` may be null. Columns of
+ * a that are all zeros, of which a trained network has many, are left out where `present` is less than `depth`. */
 INLINE void NAME(tile)(int rows, long depth, long height, const float *a, const float *by, const float *bias,
-                       vec acc[MR][NV])
+                       long present, const struct place *places, vec acc[MR][NV])
 {
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < NV; j++)
             acc[i][j] = bias ? LOAD(bias + j * WIDTH) : (vec){0};
-    for (long panel = 0; panel < depth / PANEL; panel++)
-        NAME(multiply)(rows, PANEL, a + panel * height * PANEL, PANEL, 1, by + panel * PANEL * PANEL, acc);
+    if (present == depth)
+        for (long panel = 0; panel < depth / PANEL; panel++)
+            NAME(multiply)(rows, PANEL, a + panel * height * PANEL, PANEL, 1, by + panel * PANEL * PANEL, acc);
+    else
+        for (long k = 0; k < present; k++)
+            NAME(multiply)(rows, 1, a + places[k].column, PANEL, 1, by + places[k].row, acc);
 }
 
 /* Five ways on from a tile while it is in registers. `row` and `column` say where it stands in the whole matrix of
  * questions x objects; `hidden` and `out` point at its place in panels. */
 #define WAY(name) \
     INLINE void NAME(name)(int rows, const struct work *w, int layer, long row, long column, long height, long depth, \
-                           const float *a, const float *by, const float *hidden, float *out)
+                           long present, const struct place *places, const float *a, const float *by, \
+                           const float *hidden, float *out)
 
 /* out = relu(a w + bias) */
 WAY(activate)
 {
     vec acc[MR][NV];
-    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, acc);
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, present, places, acc);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
@@ -73,7 +103,7 @@ WAY(activate)
 WAY(mask)
 {
     vec acc[MR][NV];
-    NAME(tile)(rows, depth, height, a, by, NULL, acc);
+    NAME(tile)(rows, depth, height, a, by, NULL, present, places, acc);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
@@ -97,7 +127,7 @@ INLINE void NAME(flush)(vec sum[NV], float *sums)
 WAY(pool)
 {
     vec acc[MR][NV], sum[NV] = {{0}};
-    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, acc);
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, present, places, acc);
     long width = w->widths[w->layers], left = w->objects - row % w->objects;
     float *total = w->total + row / w->objects * width + column;
     char *positive = w->positive ? (char *)w->positive + (row * width + column) / 8 : NULL;
@@ -127,7 +157,7 @@ WAY(strongest)
 {
     vec acc[MR][NV], best[NV];
     ivec place[NV];
-    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, acc);
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, present, places, acc);
 #pragma GCC unroll 16
     for (int j = 0; j < NV; j++) {
         best[j] = LOAD(w->value + column + j * WIDTH);
@@ -152,7 +182,7 @@ WAY(strongest)
 WAY(share)
 {
     vec acc[MR][NV], sum[NV] = {{0}};
-    NAME(tile)(rows, depth, height, a, by, NULL, acc);
+    NAME(tile)(rows, depth, height, a, by, NULL, present, places, acc);
     long width = w->widths[0], left = w->objects - row % w->objects;
     float *grad_shift = w->grad_shift + row / w->objects * width + column;
     float *grad_base = w->grad_base + row % w->objects * width + column;
@@ -232,14 +262,19 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const
     static TARGET void NAME(name)(const struct work *w, int layer, long first, long height, long depth, long width, \
                                   const float *a, const float *by, const float *hidden, float *out) \
     { \
+        long present[BLOCK / MR]; \
+        for (long row = 0; row < height; row += MR) { \
+            long rows = height - row < MR ? height - row : MR; \
+            present[row / MR] = NAME(present)(rows, depth, height, a + row * PANEL, w->places + row / MR * depth); \
+        } \
         for (long column = 0; column < width; column += SPAN) \
             for (long row = 0; row < height; row += MR) { \
                 int rows = height - row < MR ? (int)(height - row) : MR; \
-                long at = (column / PANEL * height + row) * PANEL + column % PANEL; \
-                const float *panel = by + column / PANEL * depth * PANEL + column % PANEL; \
+                const struct place *places = w->places + row / MR * depth; \
                 switch (rows) { \
-                    CASES(way, w, layer, first + row, column, height, depth, a + row * PANEL, panel, hidden + at, \
-                          out + at) \
+                    CASES(way, w, layer, first + row, column, height, depth, present[row / MR], places, \
+                          a + row * PANEL, AT(by, depth, 0, column), AT(hidden, height, row, column), \
+                          AT(out, height, row, column)) \
                 } \
             } \
     }
@@ -264,6 +299,28 @@ static TARGET void NAME(outer)(long height, long width, long depth, const float 
                 float *to = out + (panel * PANEL + c) * depth + k;
                 switch (rows) { HALF_CASES(sum_tile, height, from, by, second, to, depth) }
             }
+}
+
+/* The same where a has few numbers that are not zero, one by one; or else false. */
+static TARGET int NAME(scatter)(long height, long width, long depth, const float *a, const float *b, float *out)
+{
+    long count = 0;
+    for (long at = 0; at < height * width; at += WIDTH)
+        count += __builtin_popcount(NAME(bits)((vec)(LOAD(a + at) != 0)));
+    if (16 * count >= height * width)
+        return 0;
+    for (long column = 0; column < width; column += WIDTH)
+        for (long r = 0; r < height; r++) {
+            const float *from = AT(a, height, r, column);
+            for (uint32_t bits = NAME(bits)((vec)(LOAD(from) != 0)); bits; bits &= bits - 1) {
+                long c = __builtin_ctz(bits);
+                for (long k = 0; k < depth; k += WIDTH) {
+                    float *to = out + (column + c) * depth + k;
+                    STORE(to, LOAD(to) + from[c] * LOAD(AT(b, height, r, k)));
+                }
+            }
+        }
+    return 1;
 }
 
 /* hidden = relu(base[object] + shift[question]) for `height` rows that start at `row`, in panels. */
@@ -345,7 +402,8 @@ static TARGET void NAME(backward)(const struct work *w)
         NAME(unpool)(w, row, height, w->hidden[w->layers], flowing);
         for (int l = w->layers - 1; l >= 0; l--) {
             NAME(columns)(height, w->widths[l + 1], flowing, w->grad_biases[l]);
-            NAME(outer)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]);
+            if (!NAME(scatter)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]))
+                NAME(outer)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]);
             (l ? NAME(product_mask) : NAME(product_share))(w, l, row, height, w->widths[l + 1], w->widths[l], flowing,
                                                            w->packed_back[l], w->hidden[l], next);
             float *swap = flowing;
@@ -360,6 +418,7 @@ static TARGET void NAME(backward)(const struct work *w)
 #undef STORE
 #undef INLINE
 #undef SPAN
+#undef AT
 #undef POSITIVE
 #undef CASE
 #undef CASES
