@@ -44,7 +44,7 @@ def sections(form: Form, images: int) -> dict[str, Job]:
     """What to time: the sections of a step, BatchNorm by itself, and the whole step."""
     model: Any = build(MODEL, form).train()
     encode = model.features if form == "ours" else model.encoder
-    image, question = inputs(MODEL, images, QUESTIONS)
+    image, question = inputs(MODEL, form, images, QUESTIONS)
     if form == "literal":
         image, question = image.repeat_interleave(QUESTIONS, dim=0), question.flatten(0, 1)
     with torch.no_grad():

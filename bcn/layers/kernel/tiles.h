@@ -39,12 +39,10 @@ INLINE void NAME(multiply)(int rows, long depth, const float *restrict a, long a
     }
 }
 
-/* How many columns of `rows` rows, in panels of `height`, are not all zeros, and where those are, unless they are most:
- * then `depth`. */
-static TARGET long NAME(present)(long rows, long depth, long height, const float *a, struct place *places)
+/* Bits of the columns that are not all zeros in these rows, in panels of `height`; how many there are. */
+static TARGET long NAME(columns_of)(long rows, long depth, long height, const float *a, uint32_t *bits)
 {
-    uint32_t bits[depth / WIDTH];
-    long count = 0, place = 0;
+    long count = 0;
     for (long v = 0; v < depth / WIDTH; v++) {
         ivec any = {0};
         for (long i = 0; i < rows; i++)
@@ -52,14 +50,27 @@ static TARGET long NAME(present)(long rows, long depth, long height, const float
         bits[v] = NAME(bits)((vec)(any != 0));
         count += __builtin_popcount(bits[v]);
     }
-    if (4 * count >= 3 * depth)
-        return depth;
+    return count;
+}
+
+/* How many columns of `rows` rows are not all zeros, and where those are; `depth` where they are most, which a few rows
+ * may tell already. */
+static TARGET long NAME(present)(long rows, long depth, long height, const float *a, struct place *places)
+{
+    uint32_t bits[depth / WIDTH];
+    long place = 0;
+    for (long some = rows < 4 ? rows : 4;; some = rows) {
+        if (4 * NAME(columns_of)(some, depth, height, a, bits) >= 3 * depth)
+            return depth;
+        if (some == rows)
+            break;
+    }
     for (long v = 0; v < depth / WIDTH; v++)
         for (uint32_t left = bits[v]; left; left &= left - 1) {
             long column = v * WIDTH + __builtin_ctz(left);
             places[place++] = (struct place){(int32_t)(AT(a, height, 0, column) - a), (int32_t)(column * PANEL)};
         }
-    return count;
+    return place;
 }
 
 /* A tile of a w + bias, a in panels of `height` rows, w packed in panels of `depth` rows; `bias` may be null. Columns of
@@ -301,13 +312,13 @@ static TARGET void NAME(outer)(long height, long width, long depth, const float 
             }
 }
 
-/* The same where a has few numbers that are not zero, one by one; or else false. */
+/* The same where a has few numbers that are not zero, which some tell, one by one; or else false. */
 static TARGET int NAME(scatter)(long height, long width, long depth, const float *a, const float *b, float *out)
 {
-    long count = 0;
-    for (long at = 0; at < height * width; at += WIDTH)
+    long count = 0, seen = 0;
+    for (long at = 0; at < height * width; at += 8 * WIDTH, seen += WIDTH)
         count += __builtin_popcount(NAME(bits)((vec)(LOAD(a + at) != 0)));
-    if (16 * count >= height * width)
+    if (16 * count >= seen)
         return 0;
     for (long column = 0; column < width; column += WIDTH)
         for (long r = 0; r < height; r++) {
