@@ -36,9 +36,9 @@ def inputs(name: str, form: Form, images: int, questions: int) -> tuple[Tensor, 
     """Random images, and random distinct questions for the models that take them; real ones for one that is trained."""
     if form == "trained":
         data = open_dataset(shipped()[name]["data"], "val", images=images, questions="all")
-        samples = [data[index] for index in range(images)]
-        asked = torch.stack([sample.question[:questions] for sample in samples])
-        return load(name).preprocessing(torch.stack([sample.image for sample in samples])), asked.float()
+        batch = data[range(images)]
+        assert batch.question is not None
+        return load(name).preprocessing(batch.image), batch.question[:, :questions].float()
     image = torch.rand(images, *image_shape(name))
     asked = {
         "sort-of-clevr": lambda: torch.rand(images, questions, 11),

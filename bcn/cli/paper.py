@@ -103,10 +103,11 @@ def report(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
     results: ResultsOption = Path("results"),
 ) -> None:
-    """Write the page with every table of the paper side by side with ours."""
+    """Write the page with every table of the paper side by side with ours, and one of what the benchmarks measured."""
+    from bcn.bench.page import write_measurements
     from bcn.paper.page import write_page
 
-    print(*write_page(out, results), sep="\n")
+    print(*write_page(out, results), write_measurements(out.with_name("measurements.md"), results / "bench"), sep="\n")
 
 
 @app.command()

@@ -1,0 +1,153 @@
+"""docs/measurements.md: what the benchmarks measured, made by `bcn report` from the records under results/bench/."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bcn.data.files import atomic_write
+from bcn.paper.report import grid
+
+INTRODUCTION = """# Measurements
+
+Made by `bcn report` from the records in `results/bench/`, which hold commit, versions, machine and load;
+[performance.md](performance.md) says what they mean. Everything in a table was measured by turns in one process:
+medians over rounds [first and third quartile], ratios taken round by round.
+"""
+RATIOS = {
+    "multirn-h, literal": ("multirn-h", "multirn-h, trained"),
+    "rn-h, literal": ("multirn-h", "multirn-h, trained"),
+    "rn-h": ("multirn-h", "multirn-h, trained"),
+    "multirn, literal": ("multirn",),
+    "rn, literal": ("multirn",),
+    "rn": ("multirn",),
+    "scaled-mnist/bcn, literal": ("scaled-mnist/bcn",),
+    "stl10/bcn, literal": ("stl10/bcn",),
+}
+"""Which of ours each rival is compared with."""
+Figures = dict[str, Any]
+
+
+def write_measurements(page: Path, bench: Path) -> Path:
+    """Write the page; what has no record is left out."""
+    parts = [INTRODUCTION]
+    for name, section in SECTIONS.items():
+        path = bench / f"{name}.json"
+        if path.exists():
+            record = json.loads(path.read_text())
+            commit = f", commit {record['commit']['id'][:7]}" if record["commit"] else ""
+            parts += [section(record["figures"]), f"<sub>`bcn bench {name}`, {record['time'][:10]}{commit}</sub>\n"]
+    with atomic_write(page) as temporary:
+        temporary.write_text("\n".join(parts))
+    return page
+
+
+def spread(figure: Figures, digits: int = 1) -> str:
+    return f"{figure['median']:,.{digits}f} [{figure['low']:,.{digits}f}, {figure['high']:,.{digits}f}]"
+
+
+def speed(figures: Figures) -> str:
+    threads = [name for name in figures if "thread" in name]
+    one = figures[threads[0]]
+    rows = [
+        [f"`{ours}`", f"`{rival}`", *(spread(figures[t]["forms"]["ratios"][f"{ours} / {rival}"]) for t in threads)]
+        for rival, all_ours in RATIOS.items()
+        for ours in all_ours
+    ]
+    parts = ["## Training: how many times as fast as a rival\n", grid(["ours", "rival", *threads], rows)]
+    parts.append(
+        '\n"trained" has the shipped weights and real images, where most activations are zero; all others have random'
+        "\nweights and inputs.\n"
+    )
+    rows = [
+        [
+            f"{way}, {questions}",
+            *(spread(figures[t]["share_of_the_limit"][questions][way]["share"], 2) for t in threads),
+        ]
+        for questions in one["share_of_the_limit"]
+        for way in one["share_of_the_limit"][questions]
+        if way != "product_gflops"
+    ]
+    parts += ["## The share of the matrix-product limit, `multirn-h`, 16 images\n", grid(["", *threads], rows)]
+    together, rates = one["questions_together"], one["forms"]["answers_per_second"]
+    milliseconds = {name: time["median"] for name, time in together["milliseconds"].items()}
+    parts.append(
+        f"\nQuestions a second in training, one thread: `multirn-h` {spread(rates['multirn-h'], 0)}, trained"
+        f" {spread(rates['multirn-h, trained'], 0)}, `multirn` {spread(rates['multirn'], 0)}."
+        f"\nOne question about one image takes {milliseconds['one']:.1f} ms, all 36 together"
+        f" {milliseconds['36 together']:.1f} ms, {together['ratio']['median']:.1f} times as fast as one by one."
+        f"\nA batch of {one['batches']['smallest_for_90_percent']} images reaches 90 % of the best rate. Keeping freed"
+        f" memory makes a step of `scaled-mnist/bcn`\n{spread(figures['allocator']['kept / given back'], 2)} times as"
+        " fast.\n"
+    )
+    memory = figures["memory"]
+    rows = [
+        [f"`{name}`", *(f"{memory[f'{name}, {form}'] / 1e6:,.0f}" for form in ("ours", "literal"))]
+        for name in dict.fromkeys(key.rsplit(", ", 1)[0] for key in memory)
+    ]
+    parts += ["## Peak memory of a training step, MB\n", grid(["", "ours", "literal"], rows)]
+    parts.append("\nFour images with 36 questions each, or 64 images.\n")
+    for table, baseline in (("table1", "baseline"), ("table3", "mlp")):
+        rows = [
+            [name, f"{row['milliseconds']:,.1f}", f"{row['ratio']:,.2f}", f"{row['paper_ratio']:,.2f}"]
+            for name, row in one[table].items()
+        ]
+        headings = ["row", "ms, ours", f"times `{baseline}`, ours", f"times `{baseline}`, paper"]
+        parts += [f"## Runtime of 100 samples, {table}\n", grid(headings, rows), ""]
+    parts.append("Inference, one thread; for table 3, 20 questions about one image at a time.\n")
+    return "\n".join(parts)
+
+
+def profile(figures: Figures) -> str:
+    ours, literal = figures["ours"], figures["literal"]
+    return (
+        "## Where the time goes\n\n![The sections of a step](../results/bench/profile.png)\n\n"
+        f"Of the {ours['step']:.0f} ms for 1,000 questions, BatchNorm takes {ours['of which BatchNorm']:.0f} ms (in the"
+        f" literal form, {literal['of which BatchNorm']:,.0f} of {literal['step']:,.0f}) and Adam"
+        f" {ours['sections']['Adam']:.1f} ms.\nSections are timed by themselves, so their sum may exceed the step.\n"
+    )
+
+
+def scaling(figures: Figures) -> str:
+    multirn, rn = figures["multirn"], figures["rn"]
+    return (
+        "## Cost against the number of objects\n\n![Time and memory against objects](../results/bench/scaling.png)\n\n"
+        "One question, forward and backward, one thread. Beyond 400 objects the time grows as n to the power"
+        f" {multirn['exponent']:.2f} for multiRN,\nwhose maximum sends its gradient to at most 256 positions, and"
+        f" {rn['exponent']:.2f} for RN, which was left out where a call would take\nmore than 30 seconds;"
+        f" multiply-accumulates grow with {multirn['exponent_of_macs']:.2f} and {rn['exponent_of_macs']:.2f}.\n"
+    )
+
+
+def data(figures: Figures) -> str:
+    speedups = {name: found["speedup"] for name, found in figures.items() if "speedup" in found}
+    rows = [
+        [f"`{name}`", f"{one['median']:.1f} [{one['min']:.1f}, {one['max']:.1f}]"] for name, one in speedups.items()
+    ]
+    shares = [
+        f"{name.capitalize()} takes {100 * found['share']:.1f} % of a step of `{found['model']}`."
+        for name, found in figures.items()
+        if "share" in found
+    ]
+    table = grid(["generator", "times as fast as the plain loop [least, most]"], rows)
+    return "\n".join(["## Data\n", table, "", *shares, ""])
+
+
+def hours(figures: Figures) -> str:
+    rows = [
+        [name, f"{row['steps']:,}", f"{row['hours']:,.1f}", f"{row['gpu_hours']:,.2f}"] for name, row in figures.items()
+    ]
+    return (
+        "## Hours of the paper's recipes\n\nFrom measured steps on one thread, and extrapolated from the operations for"
+        " a GPU that reaches 5 teraflops, which nobody has measured here.\n\n"
+        f"{grid(['recipe at `paper` scale', 'steps', 'hours, one core', 'hours, GPU, extrapolated'], rows)}\n"
+    )
+
+
+SECTIONS: dict[str, Callable[[Figures], str]] = {
+    "speed": speed,
+    "profile": profile,
+    "scaling": scaling,
+    "data": data,
+    "hours": hours,
+}
