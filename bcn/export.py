@@ -20,7 +20,7 @@ from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import is_concrete_int
 
 from bcn.ask import Reasoner
-from bcn.data.clevr.vocabulary import SPECIAL, UNKNOWN
+from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, WORD
 from bcn.data.files import atomic_write
 from bcn.engine.checkpoint import save_weights
 from bcn.engine.trained import load_trained
@@ -32,23 +32,28 @@ TOLERANCE = 1e-4
 
 On random images logits reach a thousand, and then the model in float32 is itself 5e-4 from what it is in float64.
 """
-IMAGES_TRACED, QUESTIONS_TRACED = 2, 3
-WORDS_TRIED = 12
+IMAGES_TRACED, QUESTIONS_TRACED, WORDS_TRACED = 2, 3, 12
 Outputs = tuple[Tensor, ...]
 
 
 class Free(NamedTuple):
-    """What a program takes any number of."""
+    """What a program takes any number of; None for what it does not take."""
 
     images: bool = True
-    questions: bool = True
     size: bool = True
     """height and width of an image"""
+    questions: bool | None = True
+    words: bool | None = None
+    """of a question that is read word by word"""
 
     def __str__(self) -> str:
-        counts = f"{'any number of' if self.images else IMAGES_TRACED} images"
-        counts += f" of {'any size' if self.size else 'the trained size alone'}"
-        return f"{counts}, {'any number of' if self.questions else 'a fixed number of'} questions where it takes them"
+        text = f"{'any number of' if self.images else IMAGES_TRACED} images"
+        text += f" of {'any size' if self.size else 'the trained size alone'}"
+        if self.questions is not None:
+            text += f", {'any number of' if self.questions else QUESTIONS_TRACED} questions about each"
+        if self.words is not None:
+            text += f", {'any number of' if self.words else WORDS_TRACED} words in a question"
+        return text
 
 
 @dataclass(frozen=True)
@@ -88,31 +93,43 @@ def export(reasoner: Reasoner, to: str, directory: Path, *, runtime: Path | None
 
 def trace(reasoner: Reasoner, module: nn.Module) -> tuple[ExportedProgram, Free]:
     """The program of a module that holds the model, and what of its inputs' sizes the model leaves free."""
-    if reasoner.in_words:
-        raise BcnError(f"{reasoner.name} reads questions word by word, which only safetensors can hold; choose that")
-    inputs = random_inputs(reasoner, images=IMAGES_TRACED, questions=QUESTIONS_TRACED)
+    inputs = random_inputs(reasoner)
     any_size = _takes_any_size(reasoner)
     image = {0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO} if any_size else {0: Dim.AUTO}
+    question = {0: Dim.AUTO, 1: Dim.AUTO, **({2: Dim.AUTO} if reasoner.in_words else {})}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
-        shapes = (image, {0: Dim.AUTO, 1: Dim.AUTO})[: len(inputs)]
-        program = torch.export.export(module.eval(), inputs, dynamic_shapes=shapes)
+        program = torch.export.export(module.eval(), inputs, dynamic_shapes=(image, question)[: len(inputs)])
     names = set(program.graph_signature.user_inputs)
-    traced, *question = [node.meta["val"].shape for node in program.graph.nodes if node.name in names]
-    free_images = not is_concrete_int(traced[0])
-    return program, Free(free_images, not any(is_concrete_int(each[1]) for each in question), any_size)
+    shapes = [node.meta["val"].shape for node in program.graph.nodes if node.name in names]
+    images, questions, words = (
+        None if taken is None else not is_concrete_int(taken)
+        for taken in (
+            shapes[0][0],
+            shapes[1][1] if reasoner.asks else None,
+            shapes[1][2] if reasoner.in_words else None,
+        )
+    )
+    return program, Free(bool(images), any_size, questions, words)
 
 
 @torch.inference_mode()
 def _takes_any_size(reasoner: Reasoner) -> bool:
     try:
-        reasoner.model(*random_inputs(reasoner, images=1, questions=1, more=16))
+        reasoner.model(*random_inputs(reasoner, more=16))
     except BcnError:
         return False
     return True
 
 
-def random_inputs(reasoner: Reasoner, *, images: int, questions: int, more: int = 0) -> tuple[Tensor, ...]:
+def random_inputs(
+    reasoner: Reasoner,
+    *,
+    images: int = IMAGES_TRACED,
+    questions: int = QUESTIONS_TRACED,
+    words: int = WORDS_TRACED,
+    more: int = 0,
+) -> tuple[Tensor, ...]:
     """Images `more` pixels higher and twice that wider than the model's own, and questions where it takes them."""
     channels, height, width = image_shape(str(reasoner.description["model"]))
     generator = torch.Generator().manual_seed(0)
@@ -120,10 +137,10 @@ def random_inputs(reasoner: Reasoner, *, images: int, questions: int, more: int 
     if not reasoner.asks:
         return (image_BCHW,)
     if reasoner.in_words:
-        words, sizes = len(reasoner.description["words"]) + SPECIAL, (images, questions, WORDS_TRIED)
-        word_BQL = torch.randint(UNKNOWN, words, sizes, generator=generator)
-        length_BQ1 = torch.randint(1, WORDS_TRIED + 1, (images, questions, 1), generator=generator)
-        return image_BCHW, word_BQL * (torch.arange(WORDS_TRIED) < length_BQ1)
+        known, sizes = len(reasoner.description["words"]) + SPECIAL, (images, questions, words)
+        word_BQL = torch.randint(UNKNOWN, known, sizes, generator=generator)
+        length_BQ1 = torch.randint(1, words + 1, (images, questions, 1), generator=generator)
+        return image_BCHW, word_BQL * (torch.arange(words) < length_BQ1)
     size: int = reasoner.model.relation.questions  # type: ignore[union-attr, assignment]
     return image_BCHW, torch.rand(images, questions, size, generator=generator)
 
@@ -132,11 +149,12 @@ def random_inputs(reasoner: Reasoner, *, images: int, questions: int, more: int 
 def compare(reasoner: Reasoner, run: Callable[..., Sequence[Tensor]], *, free: Free) -> float:
     """The largest difference from the model on random inputs, of more than one size; too large a one is refused."""
     largest = 0.0
-    for images, questions, more in ((1, 1, 0), (3, 5, 0), (2, 7, 16)):
+    for images, questions, words, more in ((1, 1, 1, 0), (3, 5, 12, 0), (2, 7, 30, 16)):
         inputs = random_inputs(
             reasoner,
             images=images if free.images else IMAGES_TRACED,
             questions=questions if free.questions else QUESTIONS_TRACED,
+            words=words if free.words else WORDS_TRACED,
             more=more if free.size else 0,
         )
         outputs = _outputs(reasoner.model(*inputs))
@@ -152,14 +170,16 @@ def compare(reasoner: Reasoner, run: Callable[..., Sequence[Tensor]], *, free: F
 
 
 def metadata(reasoner: Reasoner, free: Free) -> str:
-    """What the file says of itself."""
+    """What the file says of itself: all that the weights say, and how images and words become its inputs."""
     _, height, width = image_shape(str(reasoner.description["model"]))
-    size = {"height": height, "width": width, "any_size": free.size}
-    return json.dumps({**reasoner.description, "image": size}, sort_keys=True)
+    said = {**reasoner.description, "image": {"height": height, "width": width, "any_size": free.size}}
+    if reasoner.in_words:
+        said["numbering"] = {"padding": PADDING, "unknown": UNKNOWN, "first_word": SPECIAL, "pattern": WORD}
+    return json.dumps(said, sort_keys=True)
 
 
 def write_onnx(reasoner: Reasoner, path: Path) -> Written:
-    """An .onnx file: inputs `image` (B, C, H, W) and `question` (B, Q, D), outputs `logits` and maybe `centre`."""
+    """An .onnx file: `image` (B, C, H, W), `question` (B, Q, D) or (B, Q, L), and out `logits` and maybe `centre`."""
     content, free, difference = onnx_content(reasoner, Named(reasoner.model), ["logits", "centre"])
     return Written(_write(path.with_name(path.name + ".onnx"), content), free, difference)
 
@@ -181,9 +201,13 @@ def onnx_content(reasoner: Reasoner, module: nn.Module, names: Sequence[str]) ->
         logging.getLogger(name).setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
-        # ONNX has no hypot, which coordinate planes use for r
-        program = program.run_decompositions({torch.ops.aten.hypot.default: lambda x, y: (x * x + y * y).sqrt()})
-        converted = torch.onnx.export(program, dynamo=True, verbose=False, output_names=names)
+        converted = torch.onnx.export(
+            program,
+            dynamo=True,
+            verbose=False,
+            output_names=names,
+            custom_translation_table={torch.ops.aten.hypot.default: _hypot},
+        )
     assert converted is not None
     proto = converted.model_proto
     onnx.helper.set_model_props(proto, {"bcn": metadata(reasoner, free)})
@@ -214,8 +238,12 @@ def write_safetensors(reasoner: Reasoner, path: Path) -> Written:
     path = path.with_name(path.name + ".safetensors")
     save_weights(path, reasoner.model.state_dict(), reasoner.description)
     model, _ = load_trained(path)
-    difference = compare(reasoner, lambda *given: _outputs(model(*given)), free=Free(size=False))
-    return Written(path, Free(size=False), difference)
+    free = Free(
+        size=_takes_any_size(reasoner),
+        questions=True if reasoner.asks else None,
+        words=True if reasoner.in_words else None,
+    )
+    return Written(path, free, compare(reasoner, lambda *given: _outputs(model(*given)), free=free))
 
 
 FORMATS: dict[str, Callable[[Reasoner, Path], Written]] = {
@@ -223,6 +251,13 @@ FORMATS: dict[str, Callable[[Reasoner, Path], Written]] = {
     "torch-export": write_torch_export,
     "safetensors": write_safetensors,
 }
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    """In operators of ONNX, which has none for it; coordinate planes use it for r."""
+    from onnxscript import opset18
+
+    return opset18.Sqrt(opset18.Add(opset18.Mul(x, x), opset18.Mul(y, y)))
 
 
 def _outputs(output: Any) -> Outputs:

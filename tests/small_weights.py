@@ -73,13 +73,13 @@ def digit_weights(model: str = "scaled-mnist/bcn") -> Path:
 
 
 @cache
-def word_weights() -> Path:
+def word_weights(model: str = "clevr/multirn") -> Path:
     """A weights file of a model that reads words, knows five of them, and nothing else."""
     torch.manual_seed(0)
     words = ("how", "many", "cubes", "are", "there")
     arguments = {"words": len(words) + 2, "answers": 3}
     description = {
-        "model": "clevr/multirn",
+        "model": model,
         "arguments": arguments,
         "data": "clevr-like-v1",
         "localise": False,
@@ -89,6 +89,6 @@ def word_weights() -> Path:
         "scale": "smoke",
         "words": list(words),
     }
-    path = _folder() / "clevr-multirn.safetensors"
-    save_weights(path, create_model("clevr/multirn", **arguments).state_dict(), description)
+    path = _folder() / f"{model.replace('/', '-')}.safetensors"
+    save_weights(path, create_model(model, **arguments).state_dict(), description)
     return path

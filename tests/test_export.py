@@ -17,6 +17,7 @@ from bcn.cli import main
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 from bcn.export import Free, compare, export
+from bcn.layers.film import Film
 
 DOCS = Path(__file__).parents[1] / "docs" / "ask.md"
 
@@ -29,15 +30,16 @@ def inputs(images: int, questions: int, height: int, width: int) -> tuple[torch.
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """A directory with the ONNX file of the smoke run, written by the command."""
+    """A directory with the ONNX files of the smoke run and of a model that reads words, written by the command."""
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
     directory = tmp_path_factory.mktemp("exported")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["bcn", "export", str(scene_run()), str(directory), "--to", "onnx"])
-        with pytest.raises(SystemExit) as exit:
-            main()
-    assert not exit.value.code
+    for weights in (scene_run(), word_weights()):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", ["bcn", "export", str(weights), str(directory), "--to", "onnx"])
+            with pytest.raises(SystemExit) as exit:
+                main()
+        assert not exit.value.code
     return directory
 
 
@@ -58,18 +60,48 @@ def test_onnx_gives_the_same_for_any_number_and_size(exported):
     assert about["image"] == {"height": 75, "width": 75, "any_size": True}
 
 
-def test_the_example_runs_without_torch_and_bcn(exported, tmp_path):
+def spoken(images: int, questions: int, words: int, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images and questions of up to so many words, each ended by padding; one of them is padding alone."""
+    generator = torch.Generator().manual_seed(6)
+    word = torch.randint(1, 7, (images, questions, words), generator=generator)
+    length = torch.randint(1, words + 1, (images, questions, 1), generator=generator)
+    length[-1, -1] = 0
+    return torch.rand(images, 3, height, width, generator=generator), word * (torch.arange(words) < length)
+
+
+def test_onnx_reads_sentences_of_any_length(exported):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(exported / "clevr-multirn.onnx")
+    model = bcn.load(word_weights()).model
+    for size in ((1, 1, 1, 128, 128), (3, 4, 2, 128, 128), (2, 5, 43, 100, 150)):
+        image, question = spoken(*size)
+        found = session.run(["logits"], {"image": image.numpy(), "question": question.numpy()})[0]
+        with torch.inference_mode():
+            expected = model(image, question).numpy()
+        assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["bcn"])
+    assert about["words"] == ["how", "many", "cubes", "are", "there"]
+    assert about["answers"] == ["yes", "no", "2"]
+    assert about["preprocessing"] == {"mean": [0.5], "std": [0.5]}
+    assert about["image"] == {"height": 128, "width": 128, "any_size": True}
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["scenes", "words"])
+def test_the_examples_run_without_torch_and_bcn(exported, tmp_path, number):
     from PIL import Image
 
     scene = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1)[[0]].image[0].permute(1, 2, 0).numpy()
     Image.fromarray(scene).save(tmp_path / "scene.png")
     (tmp_path / "exported").symlink_to(exported)
-    (example,) = (each for each in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL) if "runtime" in each)
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    example = [each for each in blocks if "onnxruntime" in each][number]
     assert "import torch" not in example
     program = f"import sys\nsys.modules['torch'] = sys.modules['bcn'] = None\n{example}"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == bcn.load(scene_run()).ask(scene, "shape of red")[0].answer
+    weights, question = ((scene_run(), "shape of red"), (word_weights(), "How many cubes are there?"))[number]
+    assert done.stdout.strip() == bcn.load(weights).ask(scene, question)[0].answer
 
 
 def test_torch_export_of_a_finder(tmp_path):
@@ -112,11 +144,34 @@ def test_safetensors_are_loaded_again(tmp_path):
     assert export(again, "safetensors", tmp_path).path.read_bytes() == first
 
 
-def test_models_that_read_words_go_to_safetensors(tmp_path):
+def test_torch_export_of_a_model_that_reads_words(tmp_path):
     reasoner = bcn.load(word_weights())
-    with pytest.raises(BcnError, match="only safetensors can hold"):
-        export(reasoner, "torch-export", tmp_path)
+    written = export(reasoner, "torch-export", tmp_path)
+    assert written.free == Free(words=True)
+    program = torch.export.load(written.path).module()
+    for size in ((1, 1, 1, 128, 128), (2, 5, 43, 100, 150)):
+        image, question = spoken(*size)
+        with torch.inference_mode():
+            assert torch.allclose(program(image, question), reasoner.model(image, question), rtol=1e-4, atol=1e-4)
     assert bcn.load(export(reasoner, "safetensors", tmp_path).path).description == reasoner.description
+
+
+def test_question_types_leave_all_free(tmp_path):
+    pytest.importorskip("onnxscript", reason="needs the extra onnx")
+    written = export(bcn.load(word_weights("clevr/q-type")), "onnx", tmp_path)
+    assert written.free == Free(words=True)
+    assert written.difference < 1e-4
+
+
+def test_film_leaves_the_number_of_questions_free():
+    """One question about an image is one for all of its maps, and takes the same way as many."""
+    film, auto = Film(6, 5, blocks=2, out_channels=7).eval(), torch.export.Dim.AUTO
+    inputs = torch.rand(2, 6, 4, 4), torch.rand(2, 3, 5)
+    shapes = ({0: auto, 2: auto, 3: auto}, {0: auto, 1: auto})
+    program = torch.export.export(film, inputs, dynamic_shapes=shapes).module()
+    for images, questions, side in ((1, 1, 4), (3, 1, 4), (1, 4, 6)):
+        image, question = torch.rand(images, 6, side, side), torch.rand(images, questions, 5)
+        assert torch.allclose(program(image, question), film(image, question), atol=1e-5)
 
 
 def test_a_difference_is_refused():

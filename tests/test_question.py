@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from bcn import BcnError
+from bcn import BcnError, create_model
 from bcn.layers.lstm import BidirectionalLSTM
 from bcn.models.question import QuestionEncoder, lengths
 
@@ -73,6 +73,13 @@ def test_padding_changes_nothing() -> None:
     among = torch.cat([padded, torch.randint(1, 30, (2, 10))])
     torch.testing.assert_close(encoder(padded), encoder(question), rtol=0, atol=1e-14)
     torch.testing.assert_close(encoder(among)[:5], encoder(question), rtol=0, atol=1e-14)
+
+
+def test_a_short_question_has_the_same_type_however_much_padding_follows() -> None:
+    model, image = create_model("clevr/q-type"), torch.empty(1, 3, 1, 1)
+    short = torch.tensor([[5, 6]])
+    padded = torch.tensor([[5, 6, 0, 0, 0, 0]])
+    assert torch.equal(model(image, short), model(image, padded))
 
 
 def test_a_question_of_padding_alone_is_read_and_does_no_harm() -> None:

@@ -14,7 +14,7 @@ PLANES = "xy"
 def _with_planes(map_BCHW: Tensor) -> Tensor:
     height, width = map_BCHW.shape[-2:]
     planes = coordinate_planes(height, width, PLANES, dtype=map_BCHW.dtype, device=map_BCHW.device)
-    return torch.cat([map_BCHW, planes.expand(len(map_BCHW), -1, -1, -1)], dim=1)
+    return torch.cat([map_BCHW, planes.expand(map_BCHW.shape[0], -1, -1, -1)], dim=1)
 
 
 class FilmBlock(nn.Module):
@@ -30,9 +30,10 @@ class FilmBlock(nn.Module):
         """The map is one for each image as long as no question has touched it, and then one for each question."""
         entered = torch.relu(self.enter(_with_planes(map_BCHW)))
         normed = self.norm(self.convolution(entered))
-        if len(scale_RC) != len(map_BCHW):
-            each = len(scale_RC) // len(map_BCHW)
-            entered, normed = (tensor.repeat_interleave(each, dim=0) for tensor in (entered, normed))
+        images, asked = map_BCHW.shape[0], scale_RC.shape[0]
+        if torch.compiler.is_exporting() or images != asked:
+            owner_R = torch.arange(asked, device=map_BCHW.device) // (asked // images)
+            entered, normed = entered.index_select(0, owner_R), normed.index_select(0, owner_R)
         modulated: Tensor = scale_RC[:, :, None, None] * normed + shift_RC[:, :, None, None]
         return entered + torch.relu(modulated)
 

@@ -1,14 +1,14 @@
 """A bidirectional LSTM (Hochreiter and Schmidhuber, 1997) that reads sentences of different lengths to one vector each.
 
-Two forms that agree: `unrolled`, word by word with padding masked out, which compiles, exports and counts; and
-`packed`, which reads no padding, runs both directions in one loop, and whose own backward makes each weight's gradient
-with one matrix product for all words instead of one for each.
+Two forms that agree: `unrolled`, word by word with padding masked out, which compiles, counts and exports (as a loop);
+and `packed`, which reads no padding, and whose own backward makes each weight's gradient with one matrix product for
+all words instead of one for each. Both run the two directions in one loop.
 
 U sentences, L words in the longest, N words in all, E numbers for a word, H units, G = 4 H gates in the order write,
 keep, new, show; 2 directions, of which the reverse one has its words in the order in which it reads them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
+Both = tuple[Tensor, Tensor]
 
 
 class Packing(NamedTuple):
@@ -137,20 +138,42 @@ class BidirectionalLayer(nn.Module):
         states: Tensor = _Read.apply(input_NE, self.of_input, self.of_state, self.bias, packing)  # type: ignore[no-untyped-call]
         return states
 
-    def unrolled(self, input_ULE: Tensor, length_U: Tensor, direction: int) -> tuple[Tensor, Tensor]:
-        """All states (U, L, H) of one direction, and the last (U, H)."""
-        gate_ULG = F.linear(input_ULE, self.of_input[direction], self.bias[direction])
-        state = cell = input_ULE.new_zeros(len(input_ULE), self.of_state.shape[2])
-        states = [state] * input_ULE.shape[1]
-        for t in reversed(range(len(states))) if direction else range(len(states)):
-            gates = gate_ULG[:, t] + F.linear(state, self.of_state[direction])
-            write, keep, new, show = gates.chunk(4, dim=1)
-            next_cell = keep.sigmoid() * cell + write.sigmoid() * new.tanh()
-            is_word_U1 = (length_U > t)[:, None]
-            state = torch.where(is_word_U1, show.sigmoid() * next_cell.tanh(), state)
-            cell = torch.where(is_word_U1, next_cell, cell)
-            states[t] = state
-        return torch.stack(states, dim=1), state
+    def unrolled(self, input_ULE: Tensor, length_U: Tensor) -> tuple[Tensor, Tensor]:
+        """All states (U, L, 2 H) and the last (U, 2 H), both directions."""
+        of_state_2GH = self.of_state
+
+        def step(before: Both, word: Both) -> tuple[Both, Tensor]:
+            """State and cell after a word; padding leaves them as they were."""
+            (state_2UH, cell_2UH), (gate_2UG, is_word_2U1) = before, word
+            more_2UG = torch.stack([F.linear(state_2UH[way], of_state_2GH[way]) for way in range(2)])
+            write, keep, new, show = (gate_2UG + more_2UG).chunk(4, dim=2)
+            next_cell = keep.sigmoid() * cell_2UH + write.sigmoid() * new.tanh()
+            state_2UH = torch.where(is_word_2U1, show.sigmoid() * next_cell.tanh(), state_2UH)
+            # scan wants nothing twice, so what is kept is a copy of what is carried
+            return (state_2UH, torch.where(is_word_2U1, next_cell, cell_2UH)), state_2UH.clone()
+
+        gate_LUG, reverse_LUG = (
+            F.linear(input_ULE, self.of_input[way], self.bias[way]).transpose(0, 1) for way in range(2)
+        )
+        is_word_LU1 = torch.arange(input_ULE.shape[1], device=length_U.device)[:, None, None] < length_U[:, None]
+        gate_L2UG = torch.stack([gate_LUG, reverse_LUG.flip(0)], dim=1)
+        is_word_L2U1 = torch.stack([is_word_LU1, is_word_LU1.flip(0)], dim=1)
+        first, cell = (torch.zeros_like(gate_L2UG[0, :, :, : of_state_2GH.shape[2]]) for _ in range(2))
+        scan: Callable[..., tuple[Both, Tensor]] = _scan
+        if torch.compiler.is_exporting():  # into a loop, so that sentences may have any number of words
+            from torch._higher_order_ops.scan import scan
+        (last_2UH, _), state_L2UH = scan(step, (first, cell), (gate_L2UG, is_word_L2U1))
+        state_LUD = torch.cat([state_L2UH[:, 0], state_L2UH[:, 1].flip(0)], dim=2)
+        return state_LUD.transpose(0, 1), last_2UH.transpose(0, 1).flatten(1)
+
+
+def _scan(step: Callable[[Both, Both], tuple[Both, Tensor]], carried: Both, words: Both) -> tuple[Both, Tensor]:
+    """A step for each word in turn: what is carried in the end, and all states."""
+    states = []
+    for word in zip(*words, strict=True):
+        carried, state = step(carried, word)
+        states.append(state)
+    return carried, torch.stack(states)
 
 
 class BidirectionalLSTM(nn.Module):
@@ -187,6 +210,5 @@ class BidirectionalLSTM(nn.Module):
 
     def unrolled(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
         for layer in self:
-            read = [layer.unrolled(input_ULE, length_U, direction) for direction in range(2)]
-            input_ULE = torch.cat([states for states, _ in read], dim=2)
-        return torch.cat([last for _, last in read], dim=1)
+            input_ULE, last_UD = layer.unrolled(input_ULE, length_U)
+        return last_UD

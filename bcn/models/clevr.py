@@ -11,6 +11,7 @@ pixels through the same CNN and read the question with the same LSTM, so that a 
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.layers.attention import StackedAttention
@@ -77,9 +78,9 @@ class QuestionType(nn.Module):
         token_UL = question.flatten(0, -2)
         place = lengths(token_UL)[:, None] - torch.arange(1, self.last + 1, device=question.device)
         ending = token_UL.gather(1, place.clamp(min=0))
-        heard = [*token_UL[:, : self.first].unbind(1), *ending.unbind(1)]
-        votes = [*self.votes[: self.first][: token_UL.shape[1]], *self.votes[self.first :]]
-        logits_UA = torch.stack([vote(word) for vote, word in zip(votes, heard, strict=True)]).sum(dim=0)
+        beginning = F.pad(token_UL, (0, self.first))[:, : self.first]  # padding counts, however much of it was given
+        heard = [*beginning.unbind(1), *ending.unbind(1)]
+        logits_UA = torch.stack([vote(word) for vote, word in zip(self.votes, heard, strict=True)]).sum(dim=0)
         return logits_UA.view(*question.shape[:-1], -1)
 
 

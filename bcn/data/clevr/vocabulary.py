@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 PADDING, UNKNOWN = 0, 1
 SPECIAL = 2
+WORD = r"\w+(?:[-']\w+)*|[,;]"
+"""in a question in lower case"""
 
 
 def tokens(question: str) -> list[str]:
@@ -14,7 +16,7 @@ def tokens(question: str) -> list[str]:
     >>> tokens("Is there a left-side ball; if so, what's its size?")
     ['is', 'there', 'a', 'left-side', 'ball', ';', 'if', 'so', ',', "what's", 'its', 'size']
     """
-    return re.findall(r"\w+(?:[-']\w+)*|[,;]", question.lower())
+    return re.findall(WORD, question.lower())
 
 
 @dataclass(frozen=True)
