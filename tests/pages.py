@@ -78,3 +78,13 @@ def drag(page, colour: str, x: int, y: int) -> None:
     page.mouse.move(box["x"] + (x + 0.5) / 75 * box["width"], box["y"] + (y + 0.5) / 75 * box["height"], steps=8)
     page.mouse.up()
     page.wait_for_selector(f"#scene [data-colour={colour}][aria-label$=' at {x}, {y}']")
+
+
+def ask_sentences(page) -> None:
+    """Ask a question that is understood, and one that is not."""
+    page.fill("#sentence", "how many objects have the SAME shape as the grey one")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#said:has-text('same shape as the gray one?')")
+    page.fill("#sentence", "who painted it?")
+    page.click("#ask-form button")
+    page.wait_for_selector("#said.failed:has-text('ask about one colour')")

@@ -16,7 +16,7 @@ pytest.importorskip("onnxscript", reason="needs the extra onnx")
 pytest.importorskip("fastapi", reason="needs the extra web")
 
 import pages
-from pages import drag, needs_chromium, opened, said, settled, truth
+from pages import ask_sentences, drag, needs_chromium, opened, said, settled, truth
 
 import bcn
 from bcn.data.sort_of_clevr import COLOURS, draw
@@ -73,13 +73,8 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
             assert answer == each["answer"]
         assert page.locator("#scene .map rect").count() > 0
         assert "red" in page.inner_text("#supplied")
-        assert float(page.get_attribute("#speed", "data-median")) > 0
-        page.fill("#sentence", "how many objects have the SAME shape as the grey one")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#said:has-text('same shape as the gray one?')")
-        page.fill("#sentence", "who painted it?")
-        page.click("#ask-form button")
-        page.wait_for_selector("#said.failed:has-text('ask about one colour')")
+        assert min(map(float, page.get_attribute("#speed", "data-times").split())) > 0
+        ask_sentences(page)
         assert page.locator("[role=tab]:visible").count() == 1
     names = {url.removeprefix(site) for url in requests}
     assert names == {

@@ -1,4 +1,4 @@
-"""`bcn bench speed | scaling | profile | data | runtime | hours`."""
+"""`bcn bench speed | scaling | data | runtime | drag | profile | hours`."""
 
 import sys
 from collections.abc import Callable
@@ -67,6 +67,20 @@ def runtime(
 
     figures = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
     _write("runtime", figures, out)
+
+
+@bench.command()
+def drag(
+    weights: Annotated[
+        str, typer.Option(help="Name of shipped weights for Sort-of-CLEVR, a run's directory or a weights file.")
+    ] = "sort-of-clevr/multirn-h",
+    rounds: Annotated[int, typer.Option(min=1, help="Drags, each on the page opened anew.")] = 5,
+    out: OutOption = Path("results/bench/drag.json"),
+) -> None:
+    """The page of `bcn serve` in Chromium: how long after a move of the pointer the new answers are there."""
+    from bcn.bench.drag import bench_drag
+
+    _write("drag", bench_drag(weights, rounds=rounds, say=_say), out)
 
 
 @bench.command()

@@ -113,7 +113,7 @@ export function startReason(engine, weights, latest) {
     const median = [...times].sort((a, b) => a - b)[times.length >> 1];
     byId("speed").textContent =
       `Model ${found.milliseconds.toFixed(0)} ms; from the move to the answers ${times.at(-1).toFixed(0)} ms, median ${median.toFixed(0)} ms of the last ${times.length}.`;
-    Object.assign(byId("speed").dataset, { median, count: times.length });
+    byId("speed").dataset.times = times.map((each) => each.toFixed(1)).join(" ");
     picture.dataset.answered = sent;
   });
 

@@ -1,0 +1,82 @@
+"""`bcn bench drag`: how long after a move of the pointer the page of `bcn serve` shows the new answers, in Chromium.
+
+The page itself takes the time: from the event to the moment when all 36 answers, the map and the channels are drawn.
+"""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bcn.bench.measure import Spread
+from bcn.errors import BcnError
+
+MOVES, PAUSE = 90, 0.016
+"""of the pointer in a round, at least, and the seconds between two; of those during an answer, the last is answered"""
+FIRST = 5
+"""answers of a round that do not count"""
+PATIENCE = 180_000
+"""milliseconds to wait for an answer on a busy machine"""
+
+
+def bench_drag(weights: str, *, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Milliseconds from a move of a dragged object to the answers about where it is."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError as error:
+        raise BcnError("`bcn bench drag` needs playwright: install it with `pip install playwright`") from error
+    say("starting the server and Chromium")
+    with _served(weights) as address, sync_playwright() as started:
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=sandbox, timeout=PATIENCE)
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        times: list[float] = []
+        for number in range(rounds):
+            say(f"drag {number + 1} of {rounds}")
+            times += _drag(page, address)[FIRST:]
+        figures = {"weights": weights, "chromium": browser.version, "answers": len(times)}
+        browser.close()
+    return figures | {"milliseconds from a move to its answers": Spread.of(times)._asdict()}
+
+
+@contextmanager
+def _served(weights: str) -> Iterator[str]:
+    """The address of `bcn serve` in a process of its own."""
+    command = [sys.executable, "-m", "bcn", "serve", "--weights", weights, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        try:
+            said = server.stdout.readline()
+            if not said:
+                raise BcnError(server.stderr.read().strip().removeprefix("bcn: "))
+            yield said.split()[0]
+        finally:
+            server.terminate()
+
+
+def _drag(page: Any, address: str) -> list[float]:
+    """Open the page anew and drag an object along a circle with the pointer: what the page says of each answer."""
+    page.goto(address)
+    page.wait_for_selector("#scene[data-answered]")
+    body = page.locator("#scene .object .body").last.bounding_box()  # the last is over all others
+    page.mouse.move(body["x"] + body["width"] / 2, body["y"] + body["height"] / 2)
+    page.mouse.down()
+    box = page.locator("#scene").bounding_box()
+    move, times = 0, list[float]()
+    while move < MOVES or len(times) <= FIRST:
+        angle = 2 * math.pi * move / MOVES
+        x, y = 0.5 + 0.35 * math.cos(angle), 0.5 + 0.35 * math.sin(angle)
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+        time.sleep(PAUSE)
+        move += 1
+        if move >= MOVES:
+            times = [float(each) for each in page.get_attribute("#speed", "data-times").split()]
+    page.mouse.up()
+    return times
