@@ -18,9 +18,9 @@ RATIOS = {
     "multirn-h, literal": ("multirn-h", "multirn-h, trained"),
     "rn-h, literal": ("multirn-h", "multirn-h, trained"),
     "rn-h": ("multirn-h", "multirn-h, trained"),
-    "multirn, literal": ("multirn",),
-    "rn, literal": ("multirn",),
-    "rn": ("multirn",),
+    "multirn, literal": ("multirn", "multirn, trained"),
+    "rn, literal": ("multirn", "multirn, trained"),
+    "rn": ("multirn", "multirn, trained"),
     "scaled-mnist/bcn, literal": ("scaled-mnist/bcn",),
     "stl10/bcn, literal": ("stl10/bcn",),
 }

@@ -49,6 +49,7 @@ def forms(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
         "multirn-h, trained": (MULTIRN_H, "trained", IMAGES, QUESTIONS),
         "multirn-h, literal": (MULTIRN_H, "literal", IMAGES, QUESTIONS),
         "multirn": ("sort-of-clevr/multirn", "ours", IMAGES, QUESTIONS),
+        "multirn, trained": ("sort-of-clevr/multirn", "trained", IMAGES, QUESTIONS),
         "multirn, literal": ("sort-of-clevr/multirn", "literal", IMAGES, QUESTIONS),
         "rn": ("sort-of-clevr/rn", "ours", 1, QUESTIONS),
         "rn, literal": ("sort-of-clevr/rn", "literal", 1, QUESTIONS),
@@ -65,6 +66,7 @@ def forms(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
         "multirn-h": ("multirn-h, literal", "rn-h", "rn-h, literal"),
         "multirn-h, trained": ("multirn-h, literal", "rn-h", "rn-h, literal"),
         "multirn": ("multirn, literal", "rn", "rn, literal"),
+        "multirn, trained": ("multirn, literal", "rn", "rn, literal"),
         "scaled-mnist/bcn": ("scaled-mnist/bcn, literal",),
         "stl10/bcn": ("stl10/bcn, literal",),
     }
