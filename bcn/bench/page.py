@@ -133,6 +133,30 @@ def data(figures: Figures) -> str:
     return "\n".join(["## Data\n", table, "", *shares, ""])
 
 
+def runtime(figures: Figures) -> str:
+    rows = [
+        [
+            f"{case}, {threads}",
+            *(spread(row[way]["milliseconds"]) for way in ("eager", "onnxruntime")),
+            spread(row["onnxruntime / eager"], 2),
+        ]
+        for threads, cases in figures.items()
+        if "thread" in threads
+        for case, row in cases.items()
+    ]
+    headings = ["", "PyTorch, ms", "onnxruntime, ms", "times as fast in onnxruntime"]
+    return f"## `{figures['weights']}` exported\n\n{grid(headings, rows)}\n"
+
+
+def drag(figures: Figures) -> str:
+    time = spread(figures["milliseconds from a move to its answers"], 0)
+    return (
+        f"## The page\n\nFrom a move of the pointer to the answers to all 36 questions, with map and channels drawn, in"
+        f" Chromium {figures['chromium'].split('.')[0]}:\n{time} ms over {figures['answers']} answers of"
+        f" `{figures['weights']}`; server and browser share the cores.\n"
+    )
+
+
 def hours(figures: Figures) -> str:
     rows = [
         [name, f"{row['steps']:,}", f"{row['hours']:,.1f}", f"{row['gpu_hours']:,.2f}"] for name, row in figures.items()
@@ -149,5 +173,7 @@ SECTIONS: dict[str, Callable[[Figures], str]] = {
     "profile": profile,
     "scaling": scaling,
     "data": data,
+    "runtime": runtime,
+    "drag": drag,
     "hours": hours,
 }
