@@ -133,6 +133,24 @@ def test_bad_images_are_answered_in_one_sentence(client):
         assert set(response.json()) == {"error"}
 
 
+def test_every_refusal_is_one_sentence_that_says_where(client):
+    scene = {"objects": SCENE, "questions": ["x" * 1001]}
+    as_json = {"Content-Type": "application/json"}
+    for answer, status, message in (
+        (client.post("/api/reason", content=b"{", headers=as_json), 422, "the body is not JSON"),
+        (client.post("/api/reason", content=b"[" * 100_000, headers=as_json), 400, "POST /api/reason: "),
+        (client.post("/api/reason", json=[]), 422, "the body: "),
+        (client.post("/api/find", content=b""), 422, "the body: "),
+        (client.post("/api/reason", json=scene), 422, "questions.0: "),
+        (client.post("/api/ask", params={"question": "x" * 1001}, content=b"x"), 422, "question.0: "),
+        (client.get("/api/nothing"), 404, "GET /api/nothing: "),
+        (client.delete("/api/ask"), 405, "DELETE /api/ask: "),
+    ):
+        assert answer.status_code == status
+        assert set(answer.json()) == {"error"}
+        assert answer.json()["error"].startswith(message)
+
+
 def test_the_page_and_its_document(client):
     page = client.get("/")
     assert page.status_code == 200

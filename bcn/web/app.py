@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from PIL import Image, UnidentifiedImageError
+from starlette.exceptions import HTTPException
 
 from bcn import __version__
 from bcn.ask import Reasoner
@@ -37,7 +38,18 @@ from bcn.data.sort_of_clevr import (
 )
 from bcn.errors import BcnError
 from bcn.picture import Picture, read_picture
-from bcn.web.schema import AskedAll, FoundAll, Object, Problem, RandomScene, Reasoned, Rendered, Scene, Weights
+from bcn.web.schema import (
+    AskedAll,
+    FoundAll,
+    Object,
+    Problem,
+    RandomScene,
+    Reasoned,
+    Rendered,
+    Scene,
+    Sentence,
+    Weights,
+)
 
 STATIC = Path(__file__).parent / "static"
 LARGEST = 8 << 20
@@ -93,6 +105,7 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
     loaded = Loaded(reasoners)
     app.exception_handler(BcnError)(_refuse)
     app.exception_handler(RequestValidationError)(_invalid)
+    app.exception_handler(HTTPException)(_missing)
     app.middleware("http")(_guard)
 
     @app.get("/api/weights", response_model=list[Weights])
@@ -123,7 +136,7 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
 
     @app.post("/api/ask", response_model=AskedAll)
     async def ask(
-        image: ImageBody, question: Annotated[list[str], Query(max_length=100)], weights: WeightsQuery = None
+        image: ImageBody, question: Annotated[list[Sentence], Query(max_length=100)], weights: WeightsQuery = None
     ) -> dict[str, Any]:
         """Answers to questions about an image."""
         reasoner, picture = loaded.asking(weights), _decode(image)
@@ -263,7 +276,17 @@ def _refuse(request: Request, error: Exception) -> JSONResponse:
 def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    return JSONResponse({"error": f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"}, status_code=422)
+    if first["type"] == "json_invalid":
+        return JSONResponse({"error": "the body is not JSON: /openapi.json says what is accepted"}, status_code=422)
+    where = ".".join(map(str, first["loc"][1:])) or "the body"
+    return JSONResponse({"error": f"{where}: {first['msg']}"}, status_code=422)
+
+
+def _missing(request: Request, error: Exception) -> JSONResponse:
+    """Addresses and methods that there are not, in the form of all other refusals."""
+    assert isinstance(error, HTTPException)
+    said = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists what there is"
+    return JSONResponse({"error": said}, status_code=error.status_code, headers=error.headers)
 
 
 async def _guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:

@@ -1,8 +1,10 @@
 """What the server takes and gives, as its OpenAPI document describes it."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
+
+Sentence = Annotated[str, Field(max_length=1000)]
 
 
 class Object(BaseModel):
@@ -14,7 +16,7 @@ class Object(BaseModel):
 
 class Scene(BaseModel):
     objects: list[Object] = Field(min_length=2, max_length=6)
-    questions: list[str] | None = Field(None, max_length=100, description="English sentences; all questions if absent")
+    questions: list[Sentence] | None = Field(None, max_length=100, description="in English; all questions if absent")
     weights: str | None = None
 
 
