@@ -12,6 +12,12 @@ setup(
             optional=True,
         ),
         Extension(
+            "bcn.layers.kernel._resample",
+            ["bcn/layers/kernel/resample.c"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        ),
+        Extension(
             "bcn.data.sort_of_clevr._samples",
             ["bcn/data/sort_of_clevr/samples.c"],
             extra_compile_args=["-O3"],

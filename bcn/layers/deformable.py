@@ -3,8 +3,12 @@
 B images, C channels, H x W positions, N = H * W.
 """
 
+import ctypes
+
 import torch
 from torch import Tensor, nn
+
+from bcn.layers import kernel
 
 
 class Deform(nn.Module):
@@ -23,15 +27,56 @@ class Deform(nn.Module):
         nn.init.zeros_(self.offset.weight)
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        dx_BCHW, dy_BCHW = self.offset(map_BCHW).chunk(2, dim=1)
-        return resample(map_BCHW, dx_BCHW, dy_BCHW)
+        return resample(map_BCHW, self.offset(map_BCHW))
 
 
-def resample(map_BCHW: Tensor, dx_BCHW: Tensor, dy_BCHW: Tensor) -> Tensor:
-    """Read the map bilinearly at (x + dx, y + dy), channel by channel.
+def resample(map_BCHW: Tensor, offset: Tensor) -> Tensor:
+    """Read the map bilinearly at (x + dx, y + dy), channel by channel; `offset` (B, 2C, H, W) has all dx, then all dy.
 
-    Not `grid_sample`: its normalised coordinates round, and offsets of zero would not give back the map itself.
+    Not `grid_sample`: its normalised coordinates round, and offsets of zero would not give back the map itself. In C
+    for 32-bit floats on the CPU, ten times as fast as the same in torch.
     """
+    plain = kernel.library("resample") is None or torch.compiler.is_compiling()
+    if plain or not all(x.is_cpu and x.dtype == torch.float32 for x in (map_BCHW, offset)):
+        return resample_in_torch(map_BCHW, offset)
+    sampled: Tensor = _Resample.apply(map_BCHW, offset)  # type: ignore[no-untyped-call]
+    return sampled
+
+
+class _Resample(torch.autograd.Function):
+    """The loops of kernel/resample.c, in channels_last order; threads share out the images."""
+
+    @staticmethod
+    def forward(ctx, map_BCHW: Tensor, offset: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+        map_BCHW, offset = (x.contiguous(memory_format=torch.channels_last) for x in (map_BCHW, offset))
+        ctx.save_for_backward(map_BCHW, offset)
+        sampled = torch.empty_like(map_BCHW)
+        _call("bcn_resample", map_BCHW, offset, sampled)
+        return sampled
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+        map_BCHW, offset = ctx.saved_tensors
+        grad_map, grad_offset = torch.zeros_like(map_BCHW), torch.empty_like(offset)
+        grad = grad.contiguous(memory_format=torch.channels_last)
+        _call("bcn_resample_backward", map_BCHW, offset, grad, grad_map, grad_offset)
+        return grad_map, grad_offset
+
+
+def _call(name: str, map_BCHW: Tensor, *others: Tensor) -> None:
+    function = getattr(kernel.library("resample"), name)
+    sizes = [ctypes.c_long(size) for size in (*map_BCHW.shape[2:], map_BCHW.shape[1])]
+
+    def run(images: range) -> None:
+        parts = (x[images.start : images.stop] for x in (map_BCHW, *others))
+        function(ctypes.c_long(len(images)), *sizes, *kernel.pointers(*parts))
+
+    kernel.share_out(run, kernel.ranges(len(map_BCHW)))
+
+
+def resample_in_torch(map_BCHW: Tensor, offset: Tensor) -> Tensor:
+    """The same for other floats and devices."""
+    dx_BCHW, dy_BCHW = offset.chunk(2, dim=1)
     height, width = map_BCHW.shape[-2:]
     row_H1 = torch.arange(height, device=map_BCHW.device, dtype=map_BCHW.dtype)[:, None]
     column_W = torch.arange(width, device=map_BCHW.device, dtype=map_BCHW.dtype)

@@ -29,16 +29,17 @@ Piece = tuple[int, int, int]
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
-    paths = (Path(__file__).with_name(f"_pooled{suffix}") for suffix in EXTENSION_SUFFIXES)
+def library(name: str) -> ctypes.CDLL | None:
+    """A loop that was compiled; None where it could not be."""
+    paths = (Path(__file__).with_name(f"_{name}{suffix}") for suffix in EXTENSION_SUFFIXES)
     return next((ctypes.CDLL(str(path)) for path in paths if path.exists()), None)
 
 
 @cache
 def vector_width() -> int:
     """Floats in a vector of the instruction set that is used: 16 or 8; 0 where the loop runs in torch."""
-    library = _library()
-    return int(library.bcn_vector_width()) if library else 0
+    pooled = library("pooled")
+    return int(pooled.bcn_vector_width()) if pooled else 0
 
 
 def fits(dtype: torch.dtype, widths: Sequence[int]) -> bool:
@@ -58,7 +59,7 @@ def sum_forward(
     def run(share: list[Piece]) -> None:
         _call_sum(share, base, shift, weights, biases, total, positive)
 
-    _share_out(run, _shares(owner, split=True))
+    share_out(run, _shares(owner, split=True))
     return total
 
 
@@ -83,7 +84,7 @@ def sum_backward(
         _call_sum(share, base, shift, weights, biases, None, positive, grads, grad_weights, grad_biases)
         return sums
 
-    shares = _share_out(run, _shares(owner, split=False)) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
+    shares = share_out(run, _shares(owner, split=False)) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
     return [grad_base, grad_shift, *(torch.stack(sums).sum(dim=0) for sums in zip(*shares, strict=True))]
 
 
@@ -103,7 +104,7 @@ def _shares(owner: Tensor, *, split: bool) -> list[list[Piece]]:
     return [share for share in shares if share]
 
 
-def _share_out(run: Callable[[Share], Result], shares: list[Share]) -> list[Result]:
+def share_out(run: Callable[[Share], Result], shares: list[Share]) -> list[Result]:
     if len(shares) <= 1:
         return [run(share) for share in shares]
     with ThreadPoolExecutor(len(shares)) as pool:
@@ -122,17 +123,17 @@ def _call_sum(
     grad_weights: Sequence[Tensor] = (),
     grad_biases: Sequence[Tensor] = (),
 ) -> None:
-    library = _library()
-    assert library is not None
-    failed = library.bcn_pooled_sum(
+    pooled = library("pooled")
+    assert pooled is not None
+    failed = pooled.bcn_pooled_sum(
         vector_width(),
         ctypes.c_long(len(share)),
         _longs([image for image, _, _ in share]),
         _longs([share[0][1], *(last for _, _, last in share)]),
         *_sizes(base, weights),
-        *_pointers(base, shift),
+        *pointers(base, shift),
         *_arrays(weights, biases),
-        *_pointers(total, positive, *(grads or (None, None, None))),
+        *pointers(total, positive, *(grads or (None, None, None))),
         *_arrays(grad_weights, grad_biases),
     )
     if failed:
@@ -148,7 +149,7 @@ def max_forward(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tu
     def run(images: range) -> None:
         _call_max(images, base, weights, biases, value, position)
 
-    _share_out(run, _ranges(len(base)))
+    share_out(run, ranges(len(base)))
     return value, position
 
 
@@ -165,11 +166,11 @@ def max_backward(
         _call_max(images, base, weights, biases, None, position, (grad, grad_base), sums)
         return sums
 
-    shares = _share_out(run, _ranges(len(base))) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
+    shares = share_out(run, ranges(len(base))) or [[torch.zeros_like(x) for x in (*weights, *biases)]]
     return [grad_base, *(torch.stack(sums).sum(dim=0) for sums in zip(*shares, strict=True))]
 
 
-def _ranges(images: int) -> list[range]:
+def ranges(images: int) -> list[range]:
     threads = torch.get_num_threads()
     cuts = [images * step // threads for step in range(threads + 1)]
     return [range(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
@@ -185,16 +186,16 @@ def _call_max(
     grads: tuple[Tensor, ...] = (),
     sums: Sequence[Tensor] = (),
 ) -> None:
-    library = _library()
-    assert library is not None
-    failed = library.bcn_pooled_max(
+    pooled = library("pooled")
+    assert pooled is not None
+    failed = pooled.bcn_pooled_max(
         vector_width(),
         ctypes.c_long(images.start),
         ctypes.c_long(images.stop),
         *_sizes(base, weights),
-        *_pointers(base),
+        *pointers(base),
         *_arrays(weights, biases),
-        *_pointers(value, position, *(grads or (None, None))),
+        *pointers(value, position, *(grads or (None, None))),
         *_arrays(sums[: len(weights)], sums[len(weights) :]),
     )
     if failed:
@@ -208,12 +209,12 @@ def _sizes(base: Tensor, weights: list[Tensor]) -> tuple[ctypes.c_long, int, cty
 
 
 def _arrays(*lists: Sequence[Tensor]) -> list[ctypes.Array[ctypes.c_void_p]]:
-    return [(ctypes.c_void_p * len(tensors))(*_pointers(*tensors)) for tensors in lists]
+    return [(ctypes.c_void_p * len(tensors))(*pointers(*tensors)) for tensors in lists]
 
 
 def _longs(values: list[int]) -> ctypes.Array[ctypes.c_long]:
     return (ctypes.c_long * len(values))(*values)
 
 
-def _pointers(*tensors: Tensor | None) -> list[ctypes.c_void_p]:
+def pointers(*tensors: Tensor | None) -> list[ctypes.c_void_p]:
     return [ctypes.c_void_p(tensor.data_ptr() if tensor is not None else None) for tensor in tensors]
