@@ -36,7 +36,7 @@ def resample(map_BCHW: Tensor, offset: Tensor) -> Tensor:
     Not `grid_sample`: its normalised coordinates round, and offsets of zero would not give back the map itself. In C
     for 32-bit floats on the CPU, ten times as fast as the same in torch.
     """
-    plain = kernel.library("resample") is None or torch.compiler.is_compiling()
+    plain = torch.compiler.is_compiling() or kernel.library("resample") is None
     if plain or not all(x.is_cpu and x.dtype == torch.float32 for x in (map_BCHW, offset)):
         return resample_in_torch(map_BCHW, offset)
     sampled: Tensor = _Resample.apply(map_BCHW, offset)  # type: ignore[no-untyped-call]

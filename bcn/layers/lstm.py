@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 Both = tuple[Tensor, Tensor]
+After = tuple[Both, Tensor]
 
 
 class Packing(NamedTuple):
@@ -142,7 +143,7 @@ class BidirectionalLayer(nn.Module):
         """All states (U, L, 2 H) and the last (U, 2 H), both directions."""
         of_state_2GH = self.of_state
 
-        def step(before: Both, word: Both) -> tuple[Both, Tensor]:
+        def step(before: Both, word: Both) -> After:
             """State and cell after a word; padding leaves them as they were."""
             (state_2UH, cell_2UH), (gate_2UG, is_word_2U1) = before, word
             more_2UG = torch.stack([F.linear(state_2UH[way], of_state_2GH[way]) for way in range(2)])
@@ -159,7 +160,7 @@ class BidirectionalLayer(nn.Module):
         gate_L2UG = torch.stack([gate_LUG, reverse_LUG.flip(0)], dim=1)
         is_word_L2U1 = torch.stack([is_word_LU1, is_word_LU1.flip(0)], dim=1)
         first, cell = (torch.zeros_like(gate_L2UG[0, :, :, : of_state_2GH.shape[2]]) for _ in range(2))
-        scan: Callable[..., tuple[Both, Tensor]] = _scan
+        scan: Callable[..., After] = _scan
         if torch.compiler.is_exporting():  # into a loop, so that sentences may have any number of words
             from torch._higher_order_ops.scan import scan
         (last_2UH, _), state_L2UH = scan(step, (first, cell), (gate_L2UG, is_word_L2U1))
@@ -167,7 +168,7 @@ class BidirectionalLayer(nn.Module):
         return state_LUD.transpose(0, 1), last_2UH.transpose(0, 1).flatten(1)
 
 
-def _scan(step: Callable[[Both, Both], tuple[Both, Tensor]], carried: Both, words: Both) -> tuple[Both, Tensor]:
+def _scan(step: Callable[[Both, Both], After], carried: Both, words: Both) -> After:
     """A step for each word in turn: what is carried in the end, and all states."""
     states = []
     for word in zip(*words, strict=True):
