@@ -27,7 +27,8 @@ def serve(
         raise BcnError(f"`bcn serve` needs {error.name}: install it with `pip install 'bcn[web]'`") from error
     from bcn.ask import load, shipped
 
-    names = weights or list(shipped())
+    index = shipped()
+    names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # what the page shows first
     if not names:
         raise BcnError(
             "no weights are shipped with this version: train some (`bcn train table3/multirn-h --scale cpu`) "
