@@ -99,12 +99,14 @@ def speed(figures: Figures) -> str:
 
 
 def profile(figures: Figures) -> str:
-    ours, literal = figures["ours"], figures["literal"]
+    rows = [
+        [form, f"{found['step']:,.0f}", f"{found['of which BatchNorm']:,.0f}", f"{found['sections']['Adam']:.1f}"]
+        for form, found in figures.items()
+    ]
     return (
         "## Where the time goes\n\n![The sections of a step](../results/bench/profile.png)\n\n"
-        f"Of the {ours['step']:.0f} ms for 1,000 questions, BatchNorm takes {ours['of which BatchNorm']:.0f} ms (in the"
-        f" literal form, {literal['of which BatchNorm']:,.0f} of {literal['step']:,.0f}) and Adam"
-        f" {ours['sections']['Adam']:.1f} ms.\nSections are timed by themselves, so their sum may exceed the step.\n"
+        f"{grid(['milliseconds for 1,000 questions', 'step', 'of which BatchNorm', 'Adam'], rows)}\n\n"
+        "Sections are timed by themselves, so their sum may exceed the step.\n"
     )
 
 
