@@ -98,7 +98,7 @@ def both(model: nn.Module, forward: Callable[[], Any]) -> Job:
 
 
 def adam(model: nn.Module) -> Job:
-    optimiser = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+    optimiser = torch.optim.Adam(model.parameters(), 0.0, fused=True)  # the other sections have these weights too
     for parameter in model.parameters():
         parameter.grad = torch.rand_like(parameter)
     gradients = [(parameter, torch.rand_like(parameter)) for parameter in model.parameters()]
