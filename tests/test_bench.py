@@ -1,13 +1,15 @@
 """The benchmarks measure what they say. Times are never asserted, only what is counted."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
 from bcn.bench.hours import GPU_FLOPS, hours
-from bcn.bench.jobs import inference, relation, training
+from bcn.bench.jobs import inference, inputs, relation, training
 from bcn.bench.measure import Spread, Timing, alternate, peak_memory
+from bcn.bench.page import write_measurements
 from bcn.bench.profile import bench_profile
 from bcn.bench.profile import draw as draw_profile
 from bcn.bench.scaling import draw, exponent, macs
@@ -40,6 +42,25 @@ def test_ratios_are_taken_round_by_round():
 def test_jobs_run_in_both_forms(name, form):
     training(name, form, 2, 2)()
     inference(name, form, 2, 2)()
+
+
+def test_a_trained_job_asks_real_questions_about_real_images():
+    image, question = inputs("sort-of-clevr/multirn-h", "trained", 2, 36)
+    assert image.shape == (2, 3, 75, 75)
+    assert question.sum(dim=2).unique().tolist() == [3.0]  # colour, relational or not, subtype
+    training("sort-of-clevr/multirn-h", "trained", 2, 2)()
+
+
+def test_the_page_is_made_from_the_records(tmp_path):
+    bench = Path(__file__).parents[1] / "results" / "bench"
+    text = write_measurements(tmp_path / "measurements.md", bench).read_text()
+    assert text == (bench.parents[1] / "docs" / "measurements.md").read_text(), "`bcn report` writes it anew"
+    speed = json.loads((bench / "speed.json").read_text())["figures"]["1 thread"]
+    ratio = speed["forms"]["ratios"]["multirn-h / multirn-h, literal"]
+    assert f"| `multirn-h` | `multirn-h, literal` | {ratio['median']:.1f} [" in text
+    (tmp_path / "bench").mkdir()
+    empty = write_measurements(tmp_path / "empty.md", tmp_path / "bench").read_text()
+    assert "## " not in empty
 
 
 def test_unavoidable_operations_are_those_of_the_matrix_products():
