@@ -7,7 +7,7 @@ setup(
         Extension(
             "bcn.layers.kernel._pooled",
             ["bcn/layers/kernel/pooled.c"],
-            depends=["bcn/layers/kernel/tiles.h"],
+            depends=["bcn/layers/kernel/tiles.h", "bcn/layers/kernel/passes.h"],
             extra_compile_args=["-O3", "-ffp-contract=fast", "-Wno-psabi"],
             optional=True,
         ),

@@ -43,17 +43,20 @@ def exported(tmp_path_factory) -> Path:
     return directory
 
 
+def answers_alike(session, weights: Path, image: torch.Tensor, question: torch.Tensor) -> bool:
+    """Whether a session of onnxruntime says the same as the model."""
+    found = session.run(["logits"], {"image": image.numpy(), "question": question.numpy()})[0]
+    with torch.inference_mode():
+        expected = bcn.load(weights).model(image, question).numpy()
+    return np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_onnx_gives_the_same_for_any_number_and_size(exported):
     import onnxruntime
 
     session = onnxruntime.InferenceSession(exported / "sort-of-clevr-multirn-h.onnx")
-    model = bcn.load(scene_run()).model
     for size in ((1, 1, 75, 75), (4, 36, 75, 75), (3, 2, 60, 101)):
-        image, question = inputs(*size)
-        found = session.run(["logits"], {"image": image.numpy(), "question": question.numpy()})[0]
-        with torch.inference_mode():
-            expected = model(image, question).numpy()
-        assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+        assert answers_alike(session, scene_run(), *inputs(*size))
     about = json.loads(session.get_modelmeta().custom_metadata_map["bcn"])
     assert about["answers"] == list(make_sort_of_clevr("sort-of-clevr-v1", "test", images=1).answers)
     assert about["preprocessing"] == {"mean": [0.0], "std": [1.0]}
@@ -73,13 +76,8 @@ def test_onnx_reads_sentences_of_any_length(exported):
     import onnxruntime
 
     session = onnxruntime.InferenceSession(exported / "clevr-multirn.onnx")
-    model = bcn.load(word_weights()).model
     for size in ((1, 1, 1, 128, 128), (3, 4, 2, 128, 128), (2, 5, 43, 100, 150)):
-        image, question = spoken(*size)
-        found = session.run(["logits"], {"image": image.numpy(), "question": question.numpy()})[0]
-        with torch.inference_mode():
-            expected = model(image, question).numpy()
-        assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+        assert answers_alike(session, word_weights(), *spoken(*size))
     about = json.loads(session.get_modelmeta().custom_metadata_map["bcn"])
     assert about["words"] == ["how", "many", "cubes", "are", "there"]
     assert about["answers"] == ["yes", "no", "2"]

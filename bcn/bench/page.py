@@ -11,20 +11,9 @@ from bcn.paper.report import grid
 INTRODUCTION = """# Measurements
 
 Made by `bcn report` from the records in `results/bench/`, which hold commit, versions, machine and load;
-[performance.md](performance.md) says what they mean. Everything in a table was measured by turns in one process:
-medians over rounds [first and third quartile], ratios taken round by round.
+[performance.md](performance.md) says what they mean. What is compared was measured by turns in one process: medians
+over rounds [first and third quartile], ratios taken round by round.
 """
-RATIOS = {
-    "multirn-h, literal": ("multirn-h", "multirn-h, trained"),
-    "rn-h, literal": ("multirn-h", "multirn-h, trained"),
-    "rn-h": ("multirn-h", "multirn-h, trained"),
-    "multirn, literal": ("multirn", "multirn, trained"),
-    "rn, literal": ("multirn", "multirn, trained"),
-    "rn": ("multirn", "multirn, trained"),
-    "scaled-mnist/bcn, literal": ("scaled-mnist/bcn",),
-    "stl10/bcn, literal": ("stl10/bcn",),
-}
-"""Which of ours each rival is compared with."""
 Figures = dict[str, Any]
 
 
@@ -50,9 +39,8 @@ def speed(figures: Figures) -> str:
     threads = [name for name in figures if "thread" in name]
     one = figures[threads[0]]
     rows = [
-        [f"`{ours}`", f"`{rival}`", *(spread(figures[t]["forms"]["ratios"][f"{ours} / {rival}"]) for t in threads)]
-        for rival, all_ours in RATIOS.items()
-        for ours in all_ours
+        [*(f"`{each}`" for each in pair.split(" / ")), *(spread(figures[t]["forms"]["ratios"][pair]) for t in threads)]
+        for pair in one["forms"]["ratios"]
     ]
     parts = ["## Training: how many times as fast as a rival\n", grid(["ours", "rival", *threads], rows)]
     parts.append(

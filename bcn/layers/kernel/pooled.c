@@ -12,7 +12,7 @@
 #define PANEL 32
 #define BLOCK 126 /* rows at once: a multiple of both tile heights; two panels of them fit the first-level cache */
 #define LAYERS 8
-#define TILES 21 /* of the smallest height in a block */
+#define TILES (BLOCK / 6) /* of the smallest height in a block */
 
 struct place { /* of a column: in the panels of the left side of a product, and its row in those of the right side */
     int32_t column, row;
@@ -51,6 +51,7 @@ static inline __attribute__((always_inline)) TARGET __m512 select_avx512(uint32_
     return _mm512_maskz_mov_ps((__mmask16)bits, x);
 }
 #include "tiles.h"
+#include "passes.h"
 #undef NAME
 #undef TARGET
 #undef WIDTH
@@ -71,6 +72,7 @@ static inline __attribute__((always_inline)) TARGET __m256 select_avx2(uint32_t 
     return _mm256_and_ps(x, _mm256_castsi256_ps(chosen));
 }
 #include "tiles.h"
+#include "passes.h"
 
 int bcn_vector_width(void)
 {
