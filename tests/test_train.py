@@ -118,6 +118,21 @@ def test_a_loss_that_is_not_finite_stops_with_its_step(
     assert all(tensor.isfinite().all() for tensor in found[0].values())
 
 
+def test_the_smallest_numbers_are_flushed_while_training_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny, seen, step = torch.tensor([1e-40]), [], Trainer.step
+
+    def watched(*arguments: object, **options: object) -> torch.Tensor:
+        seen.append(float(tiny * 2))
+        return step(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Trainer, "step", watched)
+    train(plain("smoke"), seed=0, runs=tmp_path, threads=1)
+    assert seen and not any(seen)
+    assert float(tiny * 2) > 0
+
+
 def test_a_finished_run_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = replace(plain("smoke"), epochs=1)
     record = train(recipe, seed=0, runs=tmp_path)

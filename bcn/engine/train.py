@@ -263,6 +263,9 @@ def train(
         raise BcnError(f"seed {seed}: a seed is a whole number from 0 to 2^63 - 1")
     keep_memory()
     with ExitStack() as stack:
+        # Weight decay takes what is not used to numbers so small that products with them are many times slower.
+        torch.set_flush_denormal(True)
+        stack.callback(torch.set_flush_denormal, False)
         ranks, stop = stack.enter_context(joined()), Stop()
         # What can be refused is refused before anything is written, and by all ranks together.
         with ranks.together():
