@@ -118,9 +118,7 @@ def test_a_loss_that_is_not_finite_stops_with_its_step(
     assert all(tensor.isfinite().all() for tensor in found[0].values())
 
 
-def test_the_smallest_numbers_are_flushed_while_training_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_smallest_numbers_are_flushed_while_training_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny, seen, step = torch.tensor([1e-40]), [], Trainer.step
 
     def watched(*arguments: object, **options: object) -> torch.Tensor:
@@ -129,7 +127,8 @@ def test_the_smallest_numbers_are_flushed_while_training_alone(
 
     monkeypatch.setattr(Trainer, "step", watched)
     train(plain("smoke"), seed=0, runs=tmp_path, threads=1)
-    assert seen and not any(seen)
+    assert seen
+    assert not any(seen)
     assert float(tiny * 2) > 0
 
 

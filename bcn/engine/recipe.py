@@ -5,6 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from bcn.data.clevr.lessons import LESSONS
 from bcn.errors import BcnError
 
 Scale = Literal["smoke", "cpu", "paper"]
@@ -62,8 +63,10 @@ class Recipe:
     augment: bool = False
     non_relational_first: int = 0
     """epochs at the start in which only the non-relational questions are asked"""
+    lessons: tuple[int, ...] = ()
+    """epochs at the start with each of `bcn.data.clevr.lessons`, where there are scenes to make them from"""
     short_first: int = 0
-    """epochs in which the questions asked about an image grow from its shortest to all, where they are in words"""
+    """epochs after these in which the questions asked about an image, if in words, grow from its shortest to all"""
     vectors: Literal["random", "glove"] = "random"
     """what the vectors of words start from, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
@@ -75,7 +78,7 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
-LATER = {"vectors": "random", "short_first": 0}
+LATER = {"vectors": "random", "short_first": 0, "lessons": ()}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
@@ -97,6 +100,9 @@ def check(recipe: Recipe) -> None:
         f"epochs={recipe.epochs}": recipe.epochs < 1,
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
         f"short_first={recipe.short_first}": recipe.short_first < 0,
+        f"lessons={','.join(map(str, recipe.lessons))}": min(recipe.lessons, default=0) < 0
+        or len(recipe.lessons) > len(LESSONS)
+        or sum(recipe.lessons) > recipe.epochs,
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
         f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
         f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bcn.data.batch import Dataset
 from bcn.data.clevr.format import QuestionDataset
+from bcn.data.clevr.lessons import LESSONS
 from bcn.data.clevr.vocabulary import SPECIAL
 from bcn.data.glove import NUMBERS, load_glove
 from bcn.data.registry import open_dataset
@@ -25,6 +26,8 @@ class Sets(NamedTuple):
     tests: dict[str, Dataset]
     vectors: Tensor | None = None
     """what the vectors of words start from, NaN where at random"""
+    lessons: tuple[Dataset, ...] = ()
+    """for each epoch that has one, what is trained on instead"""
 
     @classmethod
     def open(cls, recipe: Recipe, root: Path | None) -> "Sets":
@@ -33,7 +36,13 @@ class Sets(NamedTuple):
         val = open_dataset(data.name, "val", data=root, images=data.val) if held_out else None
         test = open_dataset(data.name, "test", data=root, images=data.test)
         tests = {name: open_dataset(name, "test", data=root, images=data.test) for name in data.tests}
-        return cls(train, val, test, tests, _vectors(train, root) if recipe.vectors == "glove" else None)
+        vectors = _vectors(train, root) if recipe.vectors == "glove" else None
+        lessons: list[Dataset] = []
+        if recipe.lessons and not isinstance(train, QuestionDataset):
+            raise BcnError(f"{train.name} asks nothing in words: train with lessons=")
+        for lesson, epochs in zip(LESSONS, recipe.lessons, strict=False):
+            lessons += [open_dataset(data.name, lesson, data=root, images=data.train)] * epochs if epochs else []
+        return cls(train, val, test, tests, vectors, tuple(lessons))
 
     def complete(self, recipe: Recipe) -> Recipe:
         """The recipe with what its model takes from the data: how many words there are, and answers."""
@@ -61,6 +70,7 @@ class Sets(NamedTuple):
 
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
+        named |= {lesson.split: lesson for lesson in dict.fromkeys(self.lessons)}
         return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
 
 

@@ -69,7 +69,7 @@ class Trainer:
         state, at, recipe = self.state, self.state.position, self.recipe
         model = self.distributed()
         while at.epoch < recipe.epochs:
-            order = self.sets.train.order(at.epoch, seed=self.seed)
+            order = np.resize(self.training.order(at.epoch, seed=self.seed), self.per_epoch * recipe.batch)
             while at.index < self.per_epoch:
                 self.interrupt()
                 began = time.perf_counter()
@@ -87,17 +87,23 @@ class Trainer:
             state.next_epoch()
             self.save()
 
+    @property
+    def training(self) -> Dataset:
+        """What this epoch trains on: its lesson, or the training split."""
+        epoch, lessons = self.state.position.epoch, self.sets.lessons
+        return lessons[epoch] if epoch < len(lessons) else self.sets.train
+
     def load(self, index: np.ndarray) -> Batch:
         """This rank's images, augmented, with the questions that this epoch asks."""
         at = self.state.position
-        batch = self.sets.train[index]
+        batch = self.training[index]
         if self.recipe.augment:
             generator = torch.Generator().manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank))
             batch = batch._replace(image=self.sets.train.augment(batch.image, generator))
         if at.epoch < self.recipe.non_relational_first:
             batch = first_half(batch)
-        if at.epoch < self.recipe.short_first:
-            batch = shortest(batch, at.epoch / self.recipe.short_first)
+        if 0 <= (since := at.epoch - len(self.sets.lessons)) < self.recipe.short_first:
+            batch = shortest(batch, since / self.recipe.short_first)
         return move(batch, self.ranks.device)
 
     def step(self, model: nn.Module, batch: Batch, *, answers: int) -> Tensor:

@@ -125,14 +125,24 @@ class _Read(torch.autograd.Function):
 
 
 class BidirectionalLayer(nn.Module):
-    """The weights of one layer, initialised as PyTorch does."""
+    """The weights of one layer.
+
+    They start so that another word makes another vector: with PyTorch's own, a word more or less changes the numbers of
+    a sentence by 0.007, and what reads them hardly hears the question. States start orthogonal, inputs as Glorot's with
+    tanh's gain, and cells keep what they have: 0.05.
+    """
 
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
-        bound = hidden**-0.5
-        self.of_input = nn.Parameter(torch.empty(2, 4 * hidden, channels).uniform_(-bound, bound))
-        self.of_state = nn.Parameter(torch.empty(2, 4 * hidden, hidden).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(2, 4 * hidden).uniform_(-bound, bound))
+        self.of_input = nn.Parameter(torch.empty(2, 4 * hidden, channels))
+        self.of_state = nn.Parameter(torch.empty(2, 4 * hidden, hidden))
+        self.bias = nn.Parameter(torch.zeros(2, 4 * hidden))
+        with torch.no_grad():
+            for way in range(2):
+                nn.init.xavier_uniform_(self.of_input[way], nn.init.calculate_gain("tanh"))
+                for gate_HH in self.of_state[way].chunk(4):
+                    nn.init.orthogonal_(gate_HH)
+            self.bias[:, hidden : 2 * hidden] = 1
 
     def packed(self, input_NE: Tensor, packing: Packing) -> Tensor:
         """All states (2, N, H)."""

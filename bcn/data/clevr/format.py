@@ -22,6 +22,7 @@ from torch import Tensor
 from bcn.data.batch import Batch, Preprocessing
 from bcn.data.cache import open_cache
 from bcn.data.clevr.layout import LINES, list_splits, question_file, read_questions
+from bcn.data.clevr.lessons import LESSONS, read_lesson, scene_file
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
@@ -115,7 +116,10 @@ def open_questions(
     vocabulary: Vocabulary | None = None,
     answers: Sequence[str] | None = None,
 ) -> QuestionDataset:
-    """Open a split. Words and answers are those of the split `train` (or `trainA`), unless a model brings its own."""
+    """Open a split, or a lesson about the images of the split `train` (or `trainA`).
+
+    Words and answers are those of this split, unless a model brings its own.
+    """
     root = Path(directory).expanduser()
     text = _read_text(root, split)
     learned = _read_text(root, name) if (name := _training(root)) not in (None, split) else text
@@ -127,18 +131,19 @@ def open_questions(
     if kinds and (text["kind"] < 0).any():
         kinds = (*kinds, NO_KIND)
     word = {name: place + SPECIAL for place, name in enumerate(vocabulary.words)}
+    shown, rows = (learned, _move_rows(text, learned)) if split in LESSONS else (text, text["rows"])
     dataset = QuestionDataset(
         name=_name(root),
         split=split,
         vocabulary=vocabulary,
         answers=tuple(answers),
         kinds=kinds,
-        image=_read_images(root, split, text["files"].tolist(), size),
+        image=_read_images(root, name if split in LESSONS else split, shown["files"].tolist(), size),
         question=_renumber(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
         answer=_renumber(text["answer"], _places(text["answers"], answers)),
         kind=np.where(text["kind"] < 0, len(kinds) - 1, _renumber(text["kind"], _places(text["kinds"], kinds))),
         number=text["number"],
-        rows=text["rows"],
+        rows=rows,
     )
     return dataset if images is None else dataset.first(images)
 
@@ -183,8 +188,9 @@ def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
 
 
 def _mark(root: Path, split: str) -> str:
-    """Changes with the file of questions."""
-    path = question_file(root, split).resolve()
+    """Changes with the file of questions, or that of scenes where these are made into questions."""
+    of_scenes = split in LESSONS
+    path = (scene_file(root, _training(root) or "train") if of_scenes else question_file(root, split)).resolve()
     state = path.stat()
     return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:12]
 
@@ -200,7 +206,8 @@ class _Numbers(dict[str, int]):
 def _write_text(root: Path, split: str, place: Path) -> None:
     words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     question, answer, kind, image, number = [], [], [], [], []
-    for asked in read_questions(root, split):
+    training = _training(root) or "train"
+    for asked in read_lesson(root, training, split) if split in LESSONS else read_questions(root, split):
         question.append(np.array([words[word] + 1 for word in tokens(asked.question)], np.uint16))
         answer.append(-1 if asked.answer is None else answers[asked.answer])
         kind.append(-1 if asked.kind is None else kinds[asked.kind])
@@ -218,6 +225,14 @@ def _write_text(root: Path, split: str, place: Path) -> None:
         np.save(place / f"{name}.npy", np.array(values, np.int64)[order])
     for name, names in {"words": words, "answers": answers, "kinds": kinds, "files": files}.items():
         np.save(place / f"{name}.npy", np.array(list(names), dtype=np.str_))
+
+
+def _move_rows(text: dict[str, np.ndarray], onto: dict[str, np.ndarray]) -> np.ndarray:
+    """The rows of a lesson, with its images numbered as those of the split that has them."""
+    place = {name: number for number, name in enumerate(onto["files"].tolist())}
+    number = np.array([place.get(name, -1) for name in text["files"].tolist()])
+    rows = np.column_stack([number[text["rows"][:, 0]], text["rows"][:, 1:]])
+    return rows[rows[:, 0] >= 0]
 
 
 def _rows(counts: np.ndarray) -> np.ndarray:

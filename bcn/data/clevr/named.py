@@ -13,6 +13,7 @@ import numpy as np
 
 from bcn.data.clevr.format import NO_ANSWER, QuestionDataset, open_questions
 from bcn.data.clevr.layout import LINES, list_splits
+from bcn.data.clevr.lessons import LESSONS
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
 from bcn.data.files import data_root
 from bcn.errors import BcnError
@@ -44,13 +45,16 @@ def open_named(name: str, split: str, *, data: str | Path | None = None, images:
         raise BcnError(f"{name} is not in {data_root(data)}: {REMEDIES[name]}")
     directory, size, start, stop = found[0], 224 if name.endswith("-224") else 128, 0, None
     there = list_splits(directory)
-    if split not in {*SPLITS, *there}:
+    if split not in {*SPLITS, *LESSONS, *there}:
         raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *there]))}")
-    if name.startswith("clevr-v1.0") and split in SPLITS:
+    if name.startswith("clevr-v1.0") and split in {*SPLITS, *LESSONS}:
         condition = "A" if "trainA" in there and "train" not in there else ""  # CoGenT's
-        dataset = open_questions(directory, ("val" if split == "test" else "train") + condition, size=size)
+        whole = split if split in LESSONS else ("val" if split == "test" else "train") + condition
+        dataset = open_questions(directory, whole, size=size)
         kept = max(1, len(dataset.image) - HELD_OUT)
-        start, stop = {"train": (0, kept), "val": (kept, None), "test": (0, None)}[split]
+        start, stop = {"val": (kept, None), "test": (0, None)}.get(split, (0, kept))
+    elif split in LESSONS:
+        dataset = open_questions(directory, split, size=size)
     else:
         wanted = "val" if name == "own" and split == "test" and "test" not in there else split
         if wanted not in there:

@@ -15,7 +15,7 @@ OPEN = (
     "the epoch that is best on the last 1,000 training images, which are not trained on, is tested, on CLEVR's split "
     "val: the answers of its test split are not public, and the paper does not say which epoch it tests",
     "the paper does not give the preparation of pixels (mean and spread of the data here) or the initialisation "
-    "(PyTorch's default here, and GloVe's vectors as they are)",
+    "(PyTorch's default here, but for the LSTM: Glorot's and orthogonal; and GloVe's vectors as they are)",
 )
 LIKE = (
     "data: clevr-like-v1, scenes and questions of our own like CLEVR's, as many as were made, instead of CLEVR",
@@ -40,14 +40,17 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, short_first, peak, batch = 20, 8, 0.001, 16
+    epochs, lessons, short_first, peak, batch = 20, (1, 1, 2), 4, 0.001, 8
     return replace(
         recipe,
         scale=scale,
         data=data,
-        optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.1, clip=10.0, average=0.999),
+        optim=replace(
+            recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.02, clip=10.0, average=0.999
+        ),
         batch=batch,
         epochs=epochs,
+        lessons=lessons,
         short_first=short_first,
         vectors="random",
         deviations=(
@@ -55,7 +58,10 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             *LIKE,
             f"{epochs} epochs in steps of {batch} images, one-cycle to {peak:g}, averaged weights, gradients clipped, "
             "instead of 400 epochs of falling rates",
-            f"from short to long: in the first {short_first} epochs the questions asked about an image grow from "
+            f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
+            f"many things of a color there are and whether there are any, {lessons[1]} the same of any one attribute, "
+            f"{lessons[2]} whatever names objects by their own attributes alone",
+            f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
             "the two that have the fewest words to all ten",
         ),
     )

@@ -1,0 +1,140 @@
+"""Lessons: what they ask, how they are answered, and when a run asks them."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from bcn.data.clevr.format import open_questions
+from bcn.data.clevr.lessons import LESSONS, read_lesson
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.scene import make_scene
+from bcn.engine.checkpoint import load_weights
+from bcn.engine.run import run_id
+from bcn.engine.train import train
+from bcn.errors import BcnError
+from bcn.paper.recipes import find_recipe
+
+IMAGES = {"train": 12, "val": 2, "test": 2}
+MEANS = {
+    "size": {"large": "large big", "small": "small tiny"},
+    "color": {color: color for color in ("gray", "red", "blue", "green", "brown", "purple", "cyan", "yellow")},
+    "material": {"metal": "metal metallic shiny", "rubber": "rubber matte"},
+    "shape": {
+        "cube": "cube cubes block blocks",
+        "sphere": "sphere spheres ball balls",
+        "cylinder": "cylinder cylinders",
+    },
+}
+"""what each word of a plain noun says, written here a second time"""
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """clevr-like-v1 with pictures of one shade each; the questions name the images in another order than the scenes."""
+    monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "clevr-like-v1"
+    for split, images in IMAGES.items():
+        scenes = [make_scene(index, split=split) for index in range(images)]
+        questions = [question for scene in reversed(scenes) for question in make_questions(scene)]
+        for key, entries in (("scenes", scenes), ("questions", questions)):
+            path = root / key / f"CLEVR_{split}_{key}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"info": {"version": "clevr-like-v1"}, key: entries}))
+        for index, scene in enumerate(scenes):
+            path = root / "images" / split / scene["image_filename"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (128, 128), (index, 0, 0)).save(path)
+    return root
+
+
+def mentioned(question: str) -> dict[str, str]:
+    words = set(re.findall(r"[a-z]+", question.lower().removeprefix("how big")))
+    return {
+        attribute: value
+        for attribute, values in MEANS.items()
+        for value, said in values.items()
+        if words & set(said.split())
+    }
+
+
+def look(question: str, scene: dict) -> str:
+    """The answer to a plain question, read off its words."""
+    text, wanted = question.lower(), mentioned(question)
+    found = [thing for thing in scene["objects"] if all(thing[key] == value for key, value in wanted.items())]
+    if re.match(r"how many|what number|what is the number", text):
+        return str(len(found))
+    if re.match(r"is there|are there|do any", text):
+        return "yes" if found else "no"
+    (one,) = found
+    signs = {"size": "size|how big", "color": "color", "material": "material|made of", "shape": "shape"}
+    (asked,) = (attribute for attribute, sign in signs.items() if re.search(rf"\b({sign})\b", text))
+    return str(one[asked])
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_is_simple_and_its_answers_are_right(lesson: str) -> None:
+    kinds, attributes = Counter(), set()
+    for index in range(60):
+        scene = make_scene(index)
+        asked = make_questions(scene, scope=LESSONS[lesson])
+        assert len({question["question"] for question in asked}) == len(asked) == 10
+        for question in asked:
+            assert look(question["question"], scene) == question["answer"], question
+            kinds[question["program"][-1]["function"]] += 1
+            named = mentioned(question["question"])
+            attributes |= set(named)
+            assert lesson == "lesson-3" or len(named) == 1
+    assert attributes == ({"color"} if lesson == "lesson-1" else set(MEANS))
+    queries = {f"query_{attribute}" for attribute in MEANS} if lesson == "lesson-3" else set()
+    assert set(kinds) == {"count", "exist"} | queries
+
+
+def test_a_lesson_shows_the_images_that_it_asks_about(made: Path) -> None:
+    scenes = [make_scene(index) for index in range(IMAGES["train"])]
+    dataset, own = open_questions(made, "lesson-1"), open_questions(made, "train")
+    assert len(dataset) == len(own) == IMAGES["train"]
+    assert dataset.vocabulary == own.vocabulary
+    assert np.shares_memory(dataset.image, own.image) or dataset.image.filename == own.image.filename
+    batch = dataset[np.arange(len(dataset))]
+    assert sorted(batch.image[:, 0, 0, 0].tolist()) == list(range(IMAGES["train"]))
+    for row in range(len(dataset)):
+        scene = scenes[int(batch.image[row, 0, 0, 0])]
+        for words, answer in zip(batch.question[row], batch.answer[row], strict=True):
+            said = " ".join(dataset.vocabulary.decode(words))
+            if "?" not in said:
+                assert look(said, scene) == dataset.answers[answer]
+
+
+def test_a_run_takes_its_lessons_first(made: Path, tmp_path: Path) -> None:
+    recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=5, lessons=(1, 0, 2), short_first=1)
+    record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
+    per_image = [10, 10, 10, 2, 10]  # three epochs of lessons, the two shortest questions, all
+    assert record["questions"] == IMAGES["train"] * sum(per_image)
+    opened = {name: open_questions(made, name).checksum() for name in ("train", "lesson-1", "lesson-3")}
+    assert {name: record["data"][name] for name in opened} == opened
+    assert "lesson-2" not in record["data"]
+    other = replace(recipe, lessons=(0, 3))
+    train(other, seed=0, runs=tmp_path / "runs", data=made)
+    weights = [load_weights(tmp_path / "runs" / run_id(each, 0) / "last.safetensors")[0] for each in (recipe, other)]
+    assert not all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
+    recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,))
+    for lessons in ((-1,), (1, 1, 0, 0), (1, 2)):
+        with pytest.raises(BcnError, match="cannot be trained with lessons="):
+            train(replace(recipe, lessons=lessons), seed=0, runs=tmp_path / "runs", data=made)
+    with pytest.raises(BcnError, match="asks nothing in words: train with lessons="):
+        train(replace(find_recipe("table3/mlp", "smoke"), lessons=(1,)), seed=0, runs=tmp_path / "runs")
+    (made / "scenes" / "CLEVR_train_scenes.json").unlink()
+    with pytest.raises(BcnError, match="lessons are made from scenes"):
+        next(read_lesson(made, "train", "lesson-1"))
+    with pytest.raises(BcnError, match="lessons are made from scenes"):
+        train(recipe, seed=0, runs=tmp_path / "runs", data=made)
