@@ -121,8 +121,8 @@ def open_questions(
     Words and answers are those of this split, unless a model brings its own.
     """
     root = Path(directory).expanduser()
-    text = _read_text(root, split)
-    learned = _read_text(root, name) if (name := _training(root)) not in (None, split) else text
+    text, training = _read_text(root, split), _training(root)
+    learned = text if training in (None, split) else _read_text(root, str(training))
     vocabulary = vocabulary or Vocabulary.of(learned["words"].tolist())
     own = (root / LINES).exists()
     if answers is None:
@@ -131,14 +131,16 @@ def open_questions(
     if kinds and (text["kind"] < 0).any():
         kinds = (*kinds, NO_KIND)
     word = {name: place + SPECIAL for place, name in enumerate(vocabulary.words)}
-    shown, rows = (learned, _move_rows(text, learned)) if split in LESSONS else (text, text["rows"])
+    pictured, files, rows = split, text["files"], text["rows"]
+    if split in LESSONS:
+        pictured, files, rows = str(training), learned["files"], _move_rows(text, learned)
     dataset = QuestionDataset(
         name=_name(root),
         split=split,
         vocabulary=vocabulary,
         answers=tuple(answers),
         kinds=kinds,
-        image=_read_images(root, name if split in LESSONS else split, shown["files"].tolist(), size),
+        image=_read_images(root, pictured, files.tolist(), size),
         question=_renumber(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
         answer=_renumber(text["answer"], _places(text["answers"], answers)),
         kind=np.where(text["kind"] < 0, len(kinds) - 1, _renumber(text["kind"], _places(text["kinds"], kinds))),
@@ -190,7 +192,7 @@ def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
 def _mark(root: Path, split: str) -> str:
     """Changes with the file of questions, or that of scenes where these are made into questions."""
     of_scenes = split in LESSONS
-    path = (scene_file(root, _training(root) or "train") if of_scenes else question_file(root, split)).resolve()
+    path = (scene_file(root, str(_training(root))) if of_scenes else question_file(root, split)).resolve()
     state = path.stat()
     return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:12]
 
@@ -206,8 +208,7 @@ class _Numbers(dict[str, int]):
 def _write_text(root: Path, split: str, place: Path) -> None:
     words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     question, answer, kind, image, number = [], [], [], [], []
-    training = _training(root) or "train"
-    for asked in read_lesson(root, training, split) if split in LESSONS else read_questions(root, split):
+    for asked in read_lesson(root, str(_training(root)), split) if split in LESSONS else read_questions(root, split):
         question.append(np.array([words[word] + 1 for word in tokens(asked.question)], np.uint16))
         answer.append(-1 if asked.answer is None else answers[asked.answer])
         kind.append(-1 if asked.kind is None else kinds[asked.kind])

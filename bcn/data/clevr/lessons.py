@@ -35,9 +35,14 @@ def scene_file(directory: Path, split: str) -> Path:
 
 
 def read_lesson(directory: Path, split: str, lesson: str) -> Iterator[Asked]:
-    """The questions of a lesson about the images of a split."""
-    number = 0
-    for scene in stream(scene_file(directory, split), "scenes"):
+    """The questions of a lesson about the images of a split, with a progress bar."""
+    from rich.console import Console
+    from rich.progress import track
+
+    path, number = scene_file(directory, split), 0
+    images = sum(1 for _ in stream(path, "scenes"))
+    console = Console(stderr=True, quiet=images < 256)
+    for scene in track(stream(path, "scenes"), f"making {lesson} for {images:,} images", images, console=console):
         for made in make_questions(scene | {"split": split}, scope=LESSONS[lesson]):
             image = Path("images") / split / scene["image_filename"]
             yield Asked(image, made["question"], made["answer"], kind_of(made["program"]), number)
