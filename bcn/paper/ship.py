@@ -11,6 +11,7 @@ from bcn.engine.checkpoint import load_weights
 from bcn.engine.run import find_run
 from bcn.errors import BcnError
 from bcn.models.registry import image_shape
+from bcn.paper.recipes import find_recipe
 
 
 def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
@@ -60,12 +61,14 @@ def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
 def card(name: str, entry: dict[str, Any]) -> str:
     """The index's entry as a page."""
     asked = "relational" in entry["metrics"] or name.startswith("clevr/")
+    held_out = find_recipe(entry["recipe"], entry["scale"]).data.split == "train"
     what, of_many = ("question", " where 20 are asked about an image") if asked else ("image", "")
     lines = [
         f"# {name}",
         "",
         f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
-        f"in {entry['minutes']:.0f} minutes; the weights of epoch {entry['epoch']}, the best on the validation images.",
+        f"in {entry['minutes']:.0f} minutes; the weights of epoch {entry['epoch']}, "
+        f"{'the best on the validation images' if held_out else 'the last'}.",
         "",
         f"{entry['parameters']:,} parameters; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
         f"{'an' if what == 'image' else 'a'} {what} as the paper counts them, "
