@@ -114,16 +114,11 @@ def legacy(of: Row) -> Row:
 
     def recipe(scale: Scale) -> Recipe:
         base = of(scale)
-        decay = 1e-4 if scale == "cpu" else base.optim.weight_decay
-        deviations = tuple(LEGACY if deviation == V1 else deviation for deviation in base.deviations)
         return replace(
             base,
             name=base.name.replace("table3/", "table3-legacy/"),
             data=replace(base.data, name="sort-of-clevr-legacy", test=base.data.test or 2000),
-            optim=replace(base.optim, weight_decay=decay),
-            deviations=(*deviations, f"weight decay of {decay:g} after all, as the paper has for CLEVR")
-            if decay
-            else deviations,
+            deviations=tuple(LEGACY if deviation == V1 else deviation for deviation in base.deviations),
         )
 
     return recipe
