@@ -87,7 +87,7 @@ def test_images_are_chosen_by_the_seed():
     assert not np.array_equal(first, choose(dataset, 16, seed=1))
 
 
-@pytest.mark.parametrize("name", ["coordinate-planes", "deflection"])
+@pytest.mark.parametrize("name", ["coordinate-planes", "deflection", "clevr-like"])
 def test_figures_that_need_nothing(name, tmp_path):
     is_drawn(draw_figure(name, weights=None, results=tmp_path), tmp_path)
 

@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from the layers themselves, from trained weights, or from the records of runs."""
+"""Figures, the paper's and ours: drawn from the layers themselves, from trained weights, or from records of runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ FIGURES = {
     "activation-sort-of-clevr": "figures 4 and 8: of scenes (weights)",
     "activation-clevr": "figures 4 and 8: of scenes like CLEVR's (weights)",
     "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees (weights)",
+    "clevr-like": "scenes of clevr-like-v1, with a question about each",
     "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3 (records)",
 }
 WITH_WEIGHTS = {
@@ -30,7 +31,7 @@ WITH_WEIGHTS = {
 
 def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0) -> "Figure":
     """Draw a figure by its name."""
-    from bcn.paper.figures import accuracy_cost, coordinates, deflection
+    from bcn.paper.figures import accuracy_cost, coordinates, deflection, scenes
 
     if name not in FIGURES:
         raise did_you_mean("figure", name, FIGURES)
@@ -40,6 +41,8 @@ def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0
         return coordinates.draw()
     if name == "deflection":
         return deflection.draw(seed=seed)
+    if name == "clevr-like":
+        return scenes.draw(seed=seed)
     return accuracy_cost.draw(results)
 
 
