@@ -40,7 +40,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 24, (1, 1, 6), 4, 0.001, 8
+    epochs, lessons, short_first, peak, batch = 24, (2, 2, 4), 4, 0.001, 32
     return replace(
         recipe,
         scale=scale,
