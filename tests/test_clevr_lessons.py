@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from bcn.data.clevr.format import open_questions
-from bcn.data.clevr.lessons import LESSONS, read_lesson
+from bcn.data.clevr.lessons import LESSONS, read
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.scene import make_scene
 from bcn.engine.checkpoint import load_weights
@@ -135,6 +135,6 @@ def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
         train(replace(find_recipe("table3/mlp", "smoke"), lessons=(1,)), seed=0, runs=tmp_path / "runs")
     (made / "scenes" / "CLEVR_train_scenes.json").unlink()
     with pytest.raises(BcnError, match="lessons are made from scenes"):
-        next(read_lesson(made, "train", "lesson-1"))
+        next(read(made, "lesson-1"))
     with pytest.raises(BcnError, match="lessons are made from scenes"):
         train(recipe, seed=0, runs=tmp_path / "runs", data=made)

@@ -127,8 +127,8 @@ class _Read(torch.autograd.Function):
 class BidirectionalLayer(nn.Module):
     """The weights of one layer.
 
-    They start so that another word makes another vector: with PyTorch's own, a word more or less changes the numbers of
-    a sentence by 0.007, and what reads them hardly hears the question. States start orthogonal, inputs as Glorot's with
+    They start so that another word makes another vector: with PyTorch's own, exchanging a word changes the numbers of a
+    sentence by 0.007, and what reads them hardly hears the question. States start orthogonal, inputs as Glorot's with
     tanh's gain, and cells keep what they have: 0.05.
     """
 

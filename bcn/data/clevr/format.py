@@ -21,8 +21,8 @@ from torch import Tensor
 
 from bcn.data.batch import Batch, Preprocessing
 from bcn.data.cache import open_cache
-from bcn.data.clevr.layout import LINES, list_splits, question_file, read_questions
-from bcn.data.clevr.lessons import LESSONS, read_lesson, scene_file
+from bcn.data.clevr.layout import LINES, list_splits, question_file, training_split
+from bcn.data.clevr.lessons import LESSONS, read, source
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
@@ -121,7 +121,7 @@ def open_questions(
     Words and answers are those of this split, unless a model brings its own.
     """
     root = Path(directory).expanduser()
-    text, training = _read_text(root, split), _training(root)
+    text, training = _read_text(root, split), training_split(root)
     learned = text if training in (None, split) else _read_text(root, str(training))
     vocabulary = vocabulary or Vocabulary.of(learned["words"].tolist())
     own = (root / LINES).exists()
@@ -163,10 +163,6 @@ def shortest(batch: Batch, share: float) -> Batch:
     )
 
 
-def _training(root: Path) -> str | None:
-    return next((split for split in ("train", "trainA") if split in list_splits(root)), None)
-
-
 def _name(root: Path) -> str:
     if (root / LINES).exists():
         return root.resolve().name
@@ -190,9 +186,8 @@ def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
 
 
 def _mark(root: Path, split: str) -> str:
-    """Changes with the file of questions, or that of scenes where these are made into questions."""
-    of_scenes = split in LESSONS
-    path = (scene_file(root, str(_training(root))) if of_scenes else question_file(root, split)).resolve()
+    """Changes with the file that a split comes from."""
+    path = source(root, split).resolve()
     state = path.stat()
     return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:12]
 
@@ -208,18 +203,18 @@ class _Numbers(dict[str, int]):
 def _write_text(root: Path, split: str, place: Path) -> None:
     words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     question, answer, kind, image, number = [], [], [], [], []
-    for asked in read_lesson(root, str(_training(root)), split) if split in LESSONS else read_questions(root, split):
+    for asked in read(root, split):
         question.append(np.array([words[word] + 1 for word in tokens(asked.question)], np.uint16))
         answer.append(-1 if asked.answer is None else answers[asked.answer])
         kind.append(-1 if asked.kind is None else kinds[asked.kind])
         image.append(files[asked.image.as_posix()])
         number.append(asked.number)
     if not question:
-        raise BcnError(f"{question_file(root, split)} asks nothing in the split {split}: give a file with questions")
+        raise BcnError(f"{source(root, split)} asks nothing in the split {split}: give a file with questions")
     order = np.argsort(image, kind="stable")  # the questions of an image one after the other
     padded = np.zeros((len(question), max(map(len, question))), np.uint16)
-    for row, source in enumerate(order):
-        padded[row, : len(question[source])] = question[source]
+    for row, number_in_file in enumerate(order):
+        padded[row, : len(question[number_in_file])] = question[number_in_file]
     np.save(place / "question.npy", padded)
     np.save(place / "rows.npy", _rows(np.bincount(image)))
     for name, values in {"answer": answer, "kind": kind, "number": number}.items():

@@ -43,6 +43,11 @@ def list_splits(directory: Path) -> list[str]:
     )
 
 
+def training_split(directory: Path) -> str | None:
+    """The split that is trained on, which CoGenT calls `trainA`."""
+    return next((split for split in ("train", "trainA") if split in list_splits(directory)), None)
+
+
 def read_questions(directory: Path, split: str) -> Iterator[Asked]:
     """The questions of a split, in the order of the file."""
     if (directory / LINES).exists():

@@ -12,7 +12,7 @@ holds it: its ten questions about each image are made from the scenes, as those 
 from collections.abc import Iterator
 from pathlib import Path
 
-from bcn.data.clevr.layout import Asked, stream
+from bcn.data.clevr.layout import Asked, question_file, read_questions, stream, training_split
 from bcn.data.clevr.program import kind_of
 from bcn.data.clevr.question import FAMILIES, Scope, make_questions
 from bcn.errors import BcnError
@@ -26,20 +26,27 @@ LESSONS = {
 }
 
 
-def scene_file(directory: Path, split: str) -> Path:
-    """The file that holds the scenes of a split."""
-    path = directory / "scenes" / f"CLEVR_{split}_scenes.json"
+def source(directory: Path, split: str) -> Path:
+    """The file that a split, or a lesson, comes from: its questions, or the scenes of the training split."""
+    if split not in LESSONS:
+        return question_file(directory, split)
+    path = directory / "scenes" / f"CLEVR_{training_split(directory)}_scenes.json"
     if not path.is_file():
         raise BcnError(f"lessons are made from scenes, and {path} is not there: get it, or train with lessons=")
     return path
 
 
-def read_lesson(directory: Path, split: str, lesson: str) -> Iterator[Asked]:
-    """The questions of a lesson about the images of a split, with a progress bar."""
+def read(directory: Path, split: str) -> Iterator[Asked]:
+    """The questions of a split, or of a lesson, one after the other."""
+    return _make(directory, split) if split in LESSONS else read_questions(directory, split)
+
+
+def _make(directory: Path, lesson: str) -> Iterator[Asked]:
+    """The questions of a lesson, with a progress bar."""
     from rich.console import Console
     from rich.progress import track
 
-    path, number = scene_file(directory, split), 0
+    path, split, number = source(directory, lesson), str(training_split(directory)), 0
     images = sum(1 for _ in stream(path, "scenes"))
     console = Console(stderr=True, quiet=images < 256)
     for scene in track(stream(path, "scenes"), f"making {lesson} for {images:,} images", images, console=console):

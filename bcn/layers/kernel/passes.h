@@ -50,16 +50,22 @@ static TARGET void NAME(columns)(long height, long width, const float *flowing, 
         }
 }
 
+/* The activations of a block of rows, up to those that enter layer `layers`. */
+static TARGET void NAME(enter)(const struct work *w, long row, long height, int layers)
+{
+    NAME(first)(w, row, height, w->hidden[0]);
+    for (int l = 0; l < layers; l++)
+        NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
+                               w->hidden[l + 1]);
+}
+
 static TARGET void NAME(forward)(const struct work *w)
 {
     long rows = w->questions * w->objects;
     int last = w->layers - 1;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
-        NAME(first)(w, row, height, w->hidden[0]);
-        for (int l = 0; l < last; l++)
-            NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
-                                   w->hidden[l + 1]);
+        NAME(enter)(w, row, height, last);
         (w->value ? NAME(product_strongest) : NAME(product_pool))(
             w, last, row, height, w->widths[last], w->widths[last + 1], w->hidden[last], w->packed[last], NULL, NULL);
     }
@@ -71,10 +77,7 @@ static TARGET void NAME(backward)(const struct work *w)
     int computed = w->positive || w->chosen ? w->layers - 1 : w->layers;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
-        NAME(first)(w, row, height, w->hidden[0]);
-        for (int l = 0; l < computed; l++)
-            NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
-                                   w->hidden[l + 1]);
+        NAME(enter)(w, row, height, computed);
         float *flowing = w->flowing[0], *next = w->flowing[1];
         NAME(unpool)(w, row, height, w->hidden[w->layers], flowing);
         for (int l = w->layers - 1; l >= 0; l--) {
