@@ -152,6 +152,26 @@ def test_doctor_reaches_every_rank() -> None:
     assert all(line.endswith("all-reduce 3, expected 3") for line in lines)
 
 
+LEAVE = """
+import os, torch
+from bcn.engine.distributed import joined
+with joined():
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.sum().backward()
+    torch.optim.SGD([weight]).step()
+print(*(open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the names of threads where Linux has them")
+def test_no_thread_outlives_the_group() -> None:
+    """One that is at work while the interpreter ends takes the process with it (SIGABRT)."""
+    launch = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python", sys.executable, "-c", LEAVE)
+    said = subprocess.run(launch, capture_output=True, text=True, check=True)
+    assert said.stdout
+    assert "gloo" not in said.stdout
+
+
 TORCHRUN = {
     "RANK": "1",
     "WORLD_SIZE": "4",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # before a group exists, which its defaults would keep alive
 from torch import Tensor, nn
 
 from bcn.engine.stop import Interrupted
