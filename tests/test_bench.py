@@ -12,6 +12,7 @@ from bcn.bench.measure import Spread, Timing, alternate, peak_memory
 from bcn.bench.page import write_measurements
 from bcn.bench.profile import bench_profile
 from bcn.bench.profile import draw as draw_profile
+from bcn.bench.render import bench_render
 from bcn.bench.scaling import draw, exponent, macs
 from bcn.bench.speed import unavoidable
 from bcn.cli import main
@@ -128,6 +129,15 @@ def test_the_hours_of_a_recipe_are_its_steps_and_its_operations():
     of_image = cnn + 25 * (24 * 128 + 128 * 128 + 128 * 256) + 25 * 24 * 256 + 256 * 256
     operations = 6 * 8 * (of_image + 20 * question) * found["steps"]
     assert found["gpu_hours"] == pytest.approx(operations / GPU_FLOPS / 3600, rel=0.01)
+
+
+def test_an_image_costs_what_its_parts_cost():
+    found = bench_render(images=1, say=lambda _: None)
+    *parts, together = (cost["median"] for cost in found["milliseconds of CPU"].values())
+    assert len(parts) == 4
+    assert min(parts) > 0
+    assert together == pytest.approx(sum(parts))
+    assert found["CPU minutes for 10,000 images"] == pytest.approx(together / 6)
 
 
 def test_the_profile_names_every_section_of_both_forms(tmp_path):

@@ -158,6 +158,16 @@ def hours(figures: Figures) -> str:
     )
 
 
+def render(figures: Figures) -> str:
+    rows = [[part, spread(cost)] for part, cost in figures["milliseconds of CPU"].items()]
+    return (
+        "## Making clevr-like-v1\n\n"
+        f"{grid(['an image of 128x128', 'CPU milliseconds'], rows)}\n\n"
+        f"Over {figures['images']} images: 10,000 take {figures['CPU minutes for 10,000 images']:.0f} minutes of one"
+        " core.\n"
+    )
+
+
 SECTIONS: dict[str, Callable[[Figures], str]] = {
     "speed": speed,
     "profile": profile,
@@ -166,4 +176,5 @@ SECTIONS: dict[str, Callable[[Figures], str]] = {
     "runtime": runtime,
     "drag": drag,
     "hours": hours,
+    "render": render,
 }

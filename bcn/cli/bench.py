@@ -1,4 +1,4 @@
-"""`bcn bench speed | scaling | data | runtime | drag | profile | hours`."""
+"""`bcn bench speed | scaling | data | runtime | drag | profile | hours | render`."""
 
 import sys
 from collections.abc import Callable
@@ -101,6 +101,17 @@ def hours(out: OutOption = Path("results/bench/hours.json")) -> None:
 
     figures = bench_hours(say=_say)
     _write("hours", figures, out)
+
+
+@bench.command()
+def render(
+    images: Annotated[int, typer.Option(min=1, help="How many images are made.")] = 100,
+    out: OutOption = Path("results/bench/render.json"),
+) -> None:
+    """The CPU time of an image of clevr-like-v1: scene, questions, path tracing, PNG."""
+    from bcn.bench.render import bench_render
+
+    _write("render", bench_render(images=images, say=_say), out)
 
 
 def _write(
