@@ -22,7 +22,7 @@ from torch import Tensor
 from bcn.data.batch import Batch, Preprocessing
 from bcn.data.cache import open_cache
 from bcn.data.clevr.layout import LINES, list_splits, question_file, training_split
-from bcn.data.clevr.lessons import LESSONS, read, source
+from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
@@ -186,10 +186,10 @@ def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
 
 
 def _mark(root: Path, split: str) -> str:
-    """Changes with the file that a split comes from."""
+    """Changes with the file that a split comes from, and with what is made of it."""
     path = source(root, split).resolve()
-    state = path.stat()
-    return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:12]
+    state, edition = path.stat(), f" {EDITION}" if split in LESSONS else ""
+    return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}{edition}".encode()).hexdigest()[:12]
 
 
 class _Numbers(dict[str, int]):

@@ -1,28 +1,51 @@
 """Lessons: simple questions about the images of a training split, to be asked before its own.
 
 A relation network that is asked everything at once answers by the kind of a question alone for a long time; one that is
-asked few things at first begins to look sooner. A lesson is read as a split is, "lesson-1" to "lesson-3", but no file
-holds it: its ten questions about each image are made from the scenes, as those of clevr-like-v1 are.
+asked few things at first, in few words, begins to look sooner. A lesson is read as a split is, "lesson-1" to
+"lesson-3", but no file holds it: its questions are made from the scenes.
 
-1. How many things of a color there are, and whether there are any.
-2. The same of things of one size, color, material or shape.
-3. Everything that names objects by their own attributes, not by other objects.
+1. How many things there are of each color, always in the same words.
+2. Size, material and shape of a thing that is the only one of its color, always in the same words.
+3. Everything that names objects by their own attributes, not by other objects: ten questions about each image, made as
+   those of clevr-like-v1 are.
+
+The second needs what the first teaches, to find the thing that is meant; from there on each attribute helps the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
+from bcn.data.clevr import phrase
 from bcn.data.clevr.layout import Asked, question_file, read_questions, stream, training_split
-from bcn.data.clevr.program import kind_of
-from bcn.data.clevr.question import FAMILIES, Scope, make_questions
+from bcn.data.clevr.program import IllPosed, answer, kind_of
+from bcn.data.clevr.question import FAMILIES, Scene, Scope, make_questions
+from bcn.data.clevr.scene import ATTRIBUTES
 from bcn.errors import BcnError
 
-_PLAIN = tuple(index for index, family in enumerate(FAMILIES) if family.forms == ("plain",))
-_COUNTED = tuple(index for index in _PLAIN if FAMILIES[index].kind in ("count", "exist"))
-LESSONS = {
-    "lesson-1": Scope(_COUNTED, attributes=("color",), most=1, stream=2),
-    "lesson-2": Scope(_COUNTED, most=1, stream=3),
-    "lesson-3": Scope(_PLAIN, stream=4),
+EDITION = 2
+"""counts up when a lesson changes, so that none is read from a cache that holds another"""
+_PLAIN = Scope(tuple(index for index, family in enumerate(FAMILIES) if family.forms == ("plain",)), stream=4)
+
+
+def _of_a_color(scene: Scene, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Every question of these kinds that names a color alone, and means one thing where it has to."""
+    for color in ATTRIBUTES["color"]:
+        noun = phrase.Noun((("color", color),))
+        for kind in kinds:
+            program = phrase.program(kind, noun)
+            try:
+                found = answer(program, scene)
+            except IllPosed:
+                continue
+            yield {"question": phrase.sentence(kind, noun, choose=itemgetter(0)), "answer": found, "program": program}
+
+
+LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
+    "lesson-1": lambda scene: _of_a_color(scene, ["count"]),
+    "lesson-2": lambda scene: _of_a_color(scene, ["query_size", "query_material", "query_shape"]),
+    "lesson-3": lambda scene: make_questions(scene, scope=_PLAIN),
 }
 
 
@@ -50,7 +73,7 @@ def _make(directory: Path, lesson: str) -> Iterator[Asked]:
     images = sum(1 for _ in stream(path, "scenes"))
     console = Console(stderr=True, quiet=images < 256)
     for scene in track(stream(path, "scenes"), f"making {lesson} for {images:,} images", images, console=console):
-        for made in make_questions(scene | {"split": split}, scope=LESSONS[lesson]):
+        for made in LESSONS[lesson](scene | {"split": split}):
             image = Path("images") / split / scene["image_filename"]
             yield Asked(image, made["question"], made["answer"], kind_of(made["program"]), number)
             number += 1

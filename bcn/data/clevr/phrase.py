@@ -4,10 +4,14 @@ A Noun is a set of objects: those with some attributes, perhaps linked to other 
 attribute they share. Sentences use the words of CLEVR's questions only, so that the same vectors of words serve.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bcn.data.clevr.program import Program
-from bcn.data.clevr.scene import ATTRIBUTES, Draws
+from bcn.data.clevr.scene import ATTRIBUTES
+
+Choose = Callable[[Sequence[str]], str]
+"""one of several ways to say the same"""
 
 
 @dataclass(frozen=True)
@@ -114,40 +118,40 @@ SENTENCES: dict[str, tuple[str, ...]] = {
 }
 
 
-def sentence(kind: str, *nouns: Noun, draws: Draws, either: bool = False) -> str:
+def sentence(kind: str, *nouns: Noun, choose: Choose, either: bool = False) -> str:
     """A question in English.
 
-    >>> sentence("query_color", Noun((("shape", "cylinder"),)), draws=Draws(0, "train", 2))
-    'What is the color of the cylinder?'
+    >>> sentence("query_color", Noun((("shape", "cylinder"),)), choose=lambda ways: ways[0])
+    'What color is the cylinder?'
     """
-    form = draws.choice(SENTENCES[kind])
+    form = choose(SENTENCES[kind])
     if either:
-        first, second = (_noun(noun, draws, True) for noun in nouns)
-        parts = {"many": f"{_say('thing', draws)}s that are either {first} or {second}"}
+        first, second = (_noun(noun, choose, True) for noun in nouns)
+        parts = {"many": f"{_say('thing', choose)}s that are either {first} or {second}"}
     else:
         many = "{many}" in form
         names = ("many", "others") if many else ("one", "other")
-        parts = dict(zip(names, (_noun(noun, draws, many) for noun in nouns), strict=False))
+        parts = dict(zip(names, (_noun(noun, choose, many) for noun in nouns), strict=False))
     text = form.format(**parts)
     return text[0].upper() + text[1:] + "?"
 
 
-def _say(word: str, draws: Draws) -> str:
-    return draws.choice(WORDS.get(word, (word,)))
+def _say(word: str, choose: Choose) -> str:
+    return choose(WORDS.get(word, (word,)))
 
 
-def _noun(noun: Noun, draws: Draws, many: bool) -> str:
+def _noun(noun: Noun, choose: Choose, many: bool) -> str:
     filters = dict(noun.filters)
-    words = [_say(filters[attribute], draws) for attribute in ("size", "color", "material") if attribute in filters]
-    words.append(_say(filters.get("shape", "thing"), draws) + "s" * many)
+    words = [_say(filters[attribute], choose) for attribute in ("size", "color", "material") if attribute in filters]
+    words.append(_say(filters.get("shape", "thing"), choose) + "s" * many)
     if not noun.links:
         return " ".join(words)
-    ends = [f"{_say(link.name, draws)} the {_noun(link.noun, draws, False)}" for link in noun.links]
+    ends = [f"{_say(link.name, choose)} the {_noun(link.noun, choose, False)}" for link in noun.links]
     if len(ends) == 2:
         return " ".join([*words, "that", "are" if many else "is", "both", f"{ends[0]} and {ends[1]}"])
     if noun.links[0].name in ATTRIBUTES:
-        have = draws.choice(("that have the same" if many else "that has the same", "of the same"))
+        have = choose(("that have the same" if many else "that has the same", "of the same"))
         attribute, rest = ends[0].split(" ", 1)
         return " ".join(["other", *words, have, attribute, "as", rest])
-    link = draws.choice(("that are ", "") if many else ("that is ", "")) + ends[0]
+    link = choose(("that are ", "") if many else ("that is ", "")) + ends[0]
     return " ".join([*words, link])

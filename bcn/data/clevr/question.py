@@ -52,10 +52,6 @@ class Scope(NamedTuple):
     """What is asked."""
 
     families: tuple[int, ...] = tuple(range(len(FAMILIES)))
-    attributes: tuple[str, ...] = tuple(ATTRIBUTES)
-    """those that a noun may mention"""
-    most: int = len(ATTRIBUTES)
-    """how many of them at once"""
     stream: int = 1
     """of random numbers"""
 
@@ -110,7 +106,7 @@ def _look_for(draws: Draws, scene: Scene, kind: str, wanted: str, scope: Scope) 
     index = draws.choice([index for index in scope.families if FAMILIES[index].kind == kind])
     family = FAMILIES[index]
     either = family.forms == ("or",)
-    masks = [_mask(draws, family, form, scope) for form in family.forms * (2 if either else 1)]
+    masks = [_mask(draws, family, form) for form in family.forms * (2 if either else 1)]
     for _ in range(16):
         nouns = _nouns(draws, scene, family, masks)
         if nouns is None or not _sensible(scene, family, nouns):
@@ -121,16 +117,16 @@ def _look_for(draws: Draws, scene: Scene, kind: str, wanted: str, scope: Scope) 
                 continue
         except IllPosed:
             continue
-        text = phrase.sentence(kind, *nouns, draws=draws, either=either)
+        text = phrase.sentence(kind, *nouns, choose=draws.choice, either=either)
         return {"question": text, "answer": wanted, "program": program, "question_family_index": index}
     return None
 
 
-def _mask(draws: Draws, family: Family, form: str, scope: Scope) -> tuple[str, ...]:
+def _mask(draws: Draws, family: Family, form: str) -> tuple[str, ...]:
     """The attributes that the noun mentions: never the one that is asked for."""
     asked = family.kind.partition("_")[2]
-    free = [attribute for attribute in scope.attributes if attribute != asked]
-    number = min(draws.choice(_MENTIONED), scope.most)
+    free = [attribute for attribute in ATTRIBUTES if attribute != asked]
+    number = draws.choice(_MENTIONED)
     if number == 1 and form != "plain" and draws.integer(2):
         number = 0  # "the thing left of ..."
     return _some(draws, free, number)

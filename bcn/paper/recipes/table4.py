@@ -40,7 +40,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 24, (2, 2, 4), 4, 0.001, 32
+    epochs, lessons, short_first, peak, batch = 28, (2, 3, 4), 4, 0.001, 32
     return replace(
         recipe,
         scale=scale,
@@ -59,8 +59,8 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             f"{epochs} epochs in steps of {batch} images, one-cycle to {peak:g}, averaged weights, gradients clipped, "
             "instead of 400 epochs of falling rates",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
-            f"many things of a color there are and whether there are any, {lessons[1]} the same of any one attribute, "
-            f"{lessons[2]} whatever names objects by their own attributes alone",
+            f"many things of a color there are, {lessons[1]} what the only thing of a color is like, {lessons[2]} "
+            "whatever names objects by their own attributes alone",
             f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
             "the two that have the fewest words to all ten",
         ),
