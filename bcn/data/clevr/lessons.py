@@ -4,12 +4,12 @@ A relation network that is asked everything at once answers by the kind of a que
 asked few things at first, in few words, begins to look sooner. A lesson is read as a split is, "lesson-1" to
 "lesson-3", but no file holds it: its questions are made from the scenes.
 
-1. How many things there are of each color, always in the same words.
+1. How many things there are of each size, color, material and shape, always in the same words.
 2. Size, material and shape of a thing that is the only one of its color, always in the same words.
 3. Everything that names objects by their own attributes, not by other objects: ten questions about each image, made as
    those of clevr-like-v1 are.
 
-The second needs what the first teaches, to find the thing that is meant; from there on each attribute helps the others.
+The second needs the colors of the first, to find the thing that is meant; from there each attribute helps the others.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,15 +24,15 @@ from bcn.data.clevr.question import FAMILIES, Scene, Scope, make_questions
 from bcn.data.clevr.scene import ATTRIBUTES
 from bcn.errors import BcnError
 
-EDITION = 2
+EDITION = 3
 """counts up when a lesson changes, so that none is read from a cache that holds another"""
 _PLAIN = Scope(tuple(index for index, family in enumerate(FAMILIES) if family.forms == ("plain",)), stream=4)
 
 
-def _of_a_color(scene: Scene, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Every question of these kinds that names a color alone, and means one thing where it has to."""
-    for color in ATTRIBUTES["color"]:
-        noun = phrase.Noun((("color", color),))
+def _of_one(scene: Scene, attributes: Iterable[str], kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Every question of these kinds that names one of these attributes alone, and means one thing where it has to."""
+    for named in ((attribute, value) for attribute in attributes for value in ATTRIBUTES[attribute]):
+        noun = phrase.Noun((named,))
         for kind in kinds:
             program = phrase.program(kind, noun)
             try:
@@ -43,8 +43,8 @@ def _of_a_color(scene: Scene, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
-    "lesson-1": lambda scene: _of_a_color(scene, ["count"]),
-    "lesson-2": lambda scene: _of_a_color(scene, ["query_size", "query_material", "query_shape"]),
+    "lesson-1": lambda scene: _of_one(scene, ATTRIBUTES, ["count"]),
+    "lesson-2": lambda scene: _of_one(scene, ["color"], ["query_size", "query_material", "query_shape"]),
     "lesson-3": lambda scene: make_questions(scene, scope=_PLAIN),
 }
 

@@ -15,7 +15,8 @@ OPEN = (
     "the epoch that is best on the last 1,000 training images, which are not trained on, is tested, on CLEVR's split "
     "val: the answers of its test split are not public, and the paper does not say which epoch it tests",
     "the paper does not give the preparation of pixels (mean and spread of the data here) or the initialisation "
-    "(PyTorch's default here, but for the LSTM: Glorot's and orthogonal; and GloVe's vectors as they are)",
+    "(PyTorch's default here, but for the LSTM, Glorot's and orthogonal, the first layer that sees image and question, "
+    "which both move equally, and GloVe's vectors as they are)",
 )
 LIKE = (
     "data: clevr-like-v1, scenes and questions of our own like CLEVR's, as many as were made, instead of CLEVR",
@@ -40,7 +41,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 28, (2, 3, 4), 4, 0.001, 32
+    epochs, lessons, short_first, peak, batch = 30, (3, 3, 4), 4, 0.001, 32
     return replace(
         recipe,
         scale=scale,
@@ -59,8 +60,8 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             f"{epochs} epochs in steps of {batch} images, one-cycle to {peak:g}, averaged weights, gradients clipped, "
             "instead of 400 epochs of falling rates",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
-            f"many things of a color there are, {lessons[1]} what the only thing of a color is like, {lessons[2]} "
-            "whatever names objects by their own attributes alone",
+            f"many things there are of a size, color, material or shape, {lessons[1]} what the only thing of a color "
+            f"is like, {lessons[2]} whatever names objects by their own attributes alone",
             f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
             "the two that have the fewest words to all ten",
         ),
