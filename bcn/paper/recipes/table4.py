@@ -41,13 +41,20 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 30, (3, 3, 4), 4, 0.001, 32
+    epochs, lessons, short_first, peak, batch, decay = 32, (3, 4, 4), 4, 0.001, 32, 1e-5
     return replace(
         recipe,
         scale=scale,
         data=data,
         optim=replace(
-            recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.02, clip=10.0, average=0.999
+            recipe.optim,
+            lr=peak,
+            weight_decay=decay,
+            schedule="one-cycle",
+            milestones=(),
+            warmup=0.02,
+            clip=10.0,
+            average=0.999,
         ),
         batch=batch,
         epochs=epochs,
@@ -59,6 +66,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             *LIKE,
             f"{epochs} epochs in steps of {batch} images, one-cycle to {peak:g}, averaged weights, gradients clipped, "
             "instead of 400 epochs of falling rates",
+            f"weight decay of {decay:g} instead of {recipe.optim.weight_decay:g}, which made the lessons longer",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
             f"many things there are of a size, color, material or shape, {lessons[1]} what the only thing of a color "
             f"is like, {lessons[2]} whatever names objects by their own attributes alone",
