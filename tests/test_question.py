@@ -1,4 +1,4 @@
-"""Questions in words: the LSTM against PyTorch's own, padding, questions asked twice, vectors of words."""
+"""Questions in words: the LSTM against PyTorch's own, padding, questions asked twice, vectors of words, loudness."""
 
 import pytest
 import torch
@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bcn import BcnError, create_model
+from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.scene import make_scene
+from bcn.data.clevr.vocabulary import Vocabulary, tokens
 from bcn.layers.lstm import BidirectionalLSTM
 from bcn.models.question import QuestionEncoder, lengths
 
@@ -166,3 +169,23 @@ def test_a_word_is_heard_from_the_start():
         for weights in layer.parameters():
             nn.init.uniform_(weights, -(128**-0.5), 128**-0.5)
     assert spread() < 0.01
+
+
+@pytest.mark.parametrize("name", ["multirn", "multirn-h", "rn", "cnn-lstm"])
+def test_image_and_question_are_heard_equally_at_the_start(name: str) -> None:
+    """Each moves the first layer that sees both by about 1, over noise and the questions of clevr-like-v1."""
+    torch.manual_seed(0)
+    sentences = [made["question"] for index in range(12) for made in make_questions(make_scene(index))]
+    words = Vocabulary.of(sorted({word for sentence in sentences for word in tokens(sentence)}))
+    number = {word: place for place, word in enumerate(words.words, start=2)}
+    said = [torch.tensor([number[word] for word in tokens(sentence)]) for sentence in sentences]
+    model = create_model(f"clevr/{name}", words=len(number) + 2).train()
+    with torch.no_grad():
+        question_UD = model.question(nn.utils.rnn.pad_sequence(said, batch_first=True))
+        map_BCHW = model.answer.encoder(torch.randn(12, 3, 128, 128))
+        if name == "cnn-lstm":
+            weight, object_UD = model.answer.f[0].weight, map_BCHW.flatten(1)
+        else:
+            weight, object_UD = model.answer.relation.g[0].weight.flatten(1), map_BCHW.permute(0, 2, 3, 1).flatten(0, 2)
+        for part, source in ((weight[:, : object_UD.shape[1]], object_UD), (weight[:, -256:], question_UD)):
+            assert 0.7 < float((source @ part.t()).std(0).mean()) < 1.4

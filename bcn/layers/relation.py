@@ -6,6 +6,7 @@ B images of H x W = n objects with C channels, Q questions of D numbers about ea
 K channels of g's first layer, G of its last.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -36,7 +37,7 @@ def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor] | N
     return torch.tensor([first[index] for index in range(len(seen))]).long(), torch.tensor(which).long()
 
 
-class _Relation(nn.Module):
+class _Relation(nn.Module, ABC):
     """What both have in common: g is 1x1 convolutions, the first over a concatenation that ends with the question."""
 
     def __init__(self, sources: Sequence[int], questions: int, sizes: Sequence[int], planes: str, origin: str) -> None:
@@ -79,9 +80,9 @@ class _Relation(nn.Module):
             total_UG = self._relate(map_BCHW, shift, owner_U[first]).index_select(0, which)
         return total_UG.view(images, questions, self.out_channels)
 
+    @abstractmethod
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
         """The sums for what questions add to g's first layer: (U, K) about the images owner[u], or else (B, Q, K)."""
-        raise NotImplementedError
 
     def _sum(self, base_BnK: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
         weights = [layer.weight.flatten(1) for layer in self.g.rest]

@@ -87,17 +87,16 @@ class QuestionType(nn.Module):
         return logits_UA.view(*question.shape[:-1], -1)
 
 
-def level(weight: Tensor, *sources: tuple[int, float | None]) -> None:
+def level(parts: Sequence[Tensor], spreads: Sequence[float | None]) -> None:
     """Start a layer over a concatenation so that its sources are equally heard.
 
-    Each has so many numbers, which vary by so much at the start, and moves the layer by 1; None leaves it as it is.
-    With PyTorch's own start, objects move g's first layer by 0.12 and questions by 0.04: what a question means for an
-    object is then learned very late.
+    Each source has its part of the weights, its numbers vary by `spread` at the start, and it moves the layer by 1;
+    None leaves it as it is. With PyTorch's own start, objects move g's first layer by 0.12 and questions by 0.04: what
+    a question means for an object is then learned very late.
     """
-    parts = weight.flatten(1).split([size for size, _ in sources], dim=1)
-    for part, (size, spread) in zip(parts, sources, strict=True):
+    for part, spread in zip(parts, spreads, strict=True):
         if spread is not None:
-            nn.init.normal_(part, std=1 / (spread * size**0.5))
+            nn.init.normal_(part, std=1 / (spread * part.shape[1] ** 0.5))
 
 
 def _cnn(*, last_stride: int = 2) -> nn.Sequential:
@@ -110,8 +109,7 @@ def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, w
     question = QuestionEncoder(words)
     broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
-    _, vector, coordinates, asked = relation.g.first.channels
-    level(relation.g.first.weight, (24, OBJECTS), (vector, None), (coordinates, None), (asked, QUESTIONS))
+    level(relation.g.first.parts(), (OBJECTS, None, None, QUESTIONS))
     return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
 
 
@@ -133,7 +131,7 @@ def cnn_lstm(words: int = WORDS, answers: int = ANSWERS) -> Asked:
     flattened = Flattened(24, question.out_channels, size=(8, 8), planes="", origin="centre")
     f = mlp(flattened.out_channels, 256, 256, answers)
     objects = flattened.out_channels - question.out_channels
-    level(cast(Tensor, f[0].weight), (objects, OBJECTS), (question.out_channels, QUESTIONS))
+    level(cast(Tensor, f[0].weight).split((objects, question.out_channels), dim=1), (OBJECTS, QUESTIONS))
     return Asked(question, RelationModel(_cnn(), flattened, f))
 
 
@@ -149,11 +147,7 @@ def rn(planes: str = "xyr", origin: str = "centre", words: int = WORDS, answers:
     """Equation 2 with everything else as in multiRN."""
     question = QuestionEncoder(words)
     relation = PairRelation(24, question.out_channels, planes=planes, origin=origin)
-    first, its_place, second, place, asked = relation.g.first.channels
-    level(
-        relation.g.first.weight,
-        *((first, OBJECTS), (its_place, None), (second, OBJECTS), (place, None), (asked, QUESTIONS)),
-    )
+    level(relation.g.first.parts(), (OBJECTS, None, OBJECTS, None, QUESTIONS))
     return Asked(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, answers)))
 
 

@@ -45,7 +45,7 @@ def show(above: Any, below: Any, image_CHW: Tensor, count_hw: Tensor) -> None:
 
     side = -(-max(count_hw.shape) // LARGEST)
     cells_hw = avg_pool2d(count_hw[None], side, ceil_mode=True, divisor_override=1)[0]
-    above.imshow(image_CHW.movedim(0, -1).numpy(), cmap="gray")
+    above.imshow(image_CHW.movedim(0, -1).numpy(), cmap="gray", interpolation="none")
     below.imshow(cells_hw.numpy(), cmap="magma", norm=PowerNorm(0.5, vmin=0))
     for axis in (above, below):
         axis.set(xticks=[], yticks=[])

@@ -17,7 +17,7 @@ def draw(*, rows: int = 2, columns: int = 4, seed: int = 0) -> "Figure":
     figure, axes = canvas(rows, columns, size=(2.3 * columns, 2.0 * rows))
     for index, axis in enumerate(axes.flat):
         scene = make_scene(index, split="test", seed=seed)
-        axis.imshow(render_scene(scene, width=300, height=200))
+        axis.imshow(render_scene(scene, width=300, height=200), interpolation="none")
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
         asked = make_questions(scene, seed=seed)[0]
