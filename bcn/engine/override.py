@@ -69,7 +69,8 @@ def _parse(kind: Any, text: str, path: str) -> Any:
             return None
         (kind,) = (choice for choice in get_args(kind) if choice is not NoneType)
     if get_origin(kind) is tuple:
-        return tuple(_parse(get_args(kind)[0], item, path) for item in text.split(",") if item)
+        each = f"each of {path}, which commas separate,"
+        return tuple(_parse(get_args(kind)[0], item, each) for item in text.split(",") if item)
     if get_origin(kind) is Literal:
         if text not in get_args(kind):
             raise did_you_mean(path, text, get_args(kind))
