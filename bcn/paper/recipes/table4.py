@@ -41,7 +41,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch, decay = 32, (3, 4, 4), 4, 0.001, 32, 1e-5
+    epochs, lessons, short_first, peak, batch = 32, (2, 3, 4), 4, 0.001, 32
     return replace(
         recipe,
         scale=scale,
@@ -49,7 +49,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
         optim=replace(
             recipe.optim,
             lr=peak,
-            weight_decay=decay,
+            weight_decay=0.0,
             schedule="one-cycle",
             milestones=(),
             warmup=0.02,
@@ -66,7 +66,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             *LIKE,
             f"{epochs} epochs in steps of {batch} images, one-cycle to {peak:g}, averaged weights, gradients clipped, "
             "instead of 400 epochs of falling rates",
-            f"weight decay of {decay:g} instead of {recipe.optim.weight_decay:g}, which made the lessons longer",
+            f"no weight decay instead of {recipe.optim.weight_decay:g}, which made the lessons longer",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
             f"many things there are of a size, color, material or shape, {lessons[1]} what the only thing of a color "
             f"is like, {lessons[2]} whatever names objects by their own attributes alone",
