@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bcn import BcnError, create_model
-from bcn.data.clevr.question import make_questions
+from bcn.data.clevr.lessons import LESSONS
 from bcn.data.clevr.scene import make_scene
 from bcn.data.clevr.vocabulary import Vocabulary, tokens
 from bcn.layers.lstm import BidirectionalLSTM
@@ -173,9 +173,9 @@ def test_a_word_is_heard_from_the_start():
 
 @pytest.mark.parametrize("name", ["multirn", "multirn-h", "rn", "cnn-lstm"])
 def test_image_and_question_are_heard_equally_at_the_start(name: str) -> None:
-    """Each moves the first layer that sees both by about 1, over noise and the questions of clevr-like-v1."""
+    """Each moves the first layer that sees both by about 1, over noise and over questions that differ in a word."""
     torch.manual_seed(0)
-    sentences = [made["question"] for index in range(12) for made in make_questions(make_scene(index))]
+    sentences = [made["question"] for made in LESSONS["lesson-1"](make_scene(0))]
     words = Vocabulary.of(sorted({word for sentence in sentences for word in tokens(sentence)}))
     number = {word: place for place, word in enumerate(words.words, start=2)}
     said = [torch.tensor([number[word] for word in tokens(sentence)]) for sentence in sentences]
