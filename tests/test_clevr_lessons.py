@@ -99,7 +99,7 @@ def test_the_first_lessons_ask_all_there_is_to_ask_about_one_attribute_in_the_sa
         }
 
 
-def test_the_last_lesson_names_things_by_their_own_attributes_and_its_answers_are_right() -> None:
+def test_the_third_lesson_names_things_by_their_own_attributes_and_its_answers_are_right() -> None:
     kinds, attributes = Counter(), set()
     for index in range(60):
         scene = make_scene(index)
@@ -111,6 +111,44 @@ def test_the_last_lesson_names_things_by_their_own_attributes_and_its_answers_ar
             attributes |= set(mentioned(question["question"]))
     assert attributes == set(MEANS)
     assert set(kinds) == {"count", "exist", *(f"query_{attribute}" for attribute in MEANS)}
+
+
+def test_the_fourth_lesson_compares_numbers_and_things() -> None:
+    asked = Counter()
+    for index in range(80):
+        scene = make_scene(index)
+        colors = Counter(thing["color"] for thing in scene["objects"])
+        one = {thing["color"]: thing for thing in scene["objects"] if colors[thing["color"]] == 1}
+        for made in LESSONS["lesson-4"](scene):
+            words = made["question"].lower().rstrip("?").split()
+            first, second = (word for word in words if word in MEANS["color"])
+            assert first != second
+            if "thing" in words:
+                (attribute,) = (name for name in ("size", "material", "shape") if name in words)
+                right = one[first][attribute] == one[second][attribute]
+            else:
+                (attribute,) = (name for name in ("more", "fewer", "many") if name in words)
+                left_over = colors[first] - colors[second]
+                right = {"more": left_over > 0, "fewer": left_over < 0, "many": left_over == 0}[attribute]
+            assert made["answer"] == ("yes" if right else "no"), made
+            asked[attribute, first, second] += 1
+        assert index or asked.total() == 3 * len(colors) + 3 * len(one) * (len(one) > 1)
+    assert {attribute for attribute, *_ in asked} == {"size", "material", "shape", "more", "fewer", "many"}
+    assert len({(first, second) for _, first, second in asked}) == 56  # every color with every other
+
+
+def test_the_fifth_lesson_counts_what_is_beside_a_thing() -> None:
+    for index in range(40):
+        scene = make_scene(index)
+        told = {made["question"]: made["answer"] for made in LESSONS["lesson-5"](scene)}
+        colors = Counter(thing["color"] for thing in scene["objects"])
+        expected = {}
+        for number, thing in enumerate(scene["objects"]):
+            for word in ("left", "right", "front", "behind") if colors[thing["color"]] == 1 else ():
+                place = {"front": "in front of", "behind": "behind"}.get(word, f"{word} of")
+                question = f"How many things that are {place} the {thing['color']} thing are there?"
+                expected[question] = str(len(scene["relationships"][word][number]))
+        assert told == expected
 
 
 def test_a_lesson_shows_the_images_that_it_asks_about(made: Path) -> None:
@@ -148,7 +186,7 @@ def test_a_run_takes_its_lessons_first(made: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,))
-    for lessons in ((-1,), (1, 1, 0, 0), (1, 2)):
+    for lessons in ((-1,), (1, 1, 0, 0, 0, 0), (1, 2)):
         with pytest.raises(BcnError, match="cannot be trained with lessons="):
             train(replace(recipe, lessons=lessons), seed=0, runs=tmp_path / "runs", data=made)
     with pytest.raises(BcnError, match="asks nothing in words: train with lessons="):

@@ -172,8 +172,8 @@ def test_a_word_is_heard_from_the_start():
 
 
 @pytest.mark.parametrize("name", ["multirn", "multirn-h", "rn", "cnn-lstm"])
-def test_image_and_question_are_heard_equally_at_the_start(name: str) -> None:
-    """Each moves the first layer that sees both by about 1, over noise and over questions that differ in a word."""
+def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
+    """Each moves the first layer that sees them by about 1: noise, places, and questions that differ in a word."""
     torch.manual_seed(0)
     sentences = [made["question"] for made in LESSONS["lesson-1"](make_scene(0))]
     words = Vocabulary.of(sorted({word for sentence in sentences for word in tokens(sentence)}))
@@ -187,5 +187,10 @@ def test_image_and_question_are_heard_equally_at_the_start(name: str) -> None:
             weight, object_UD = model.answer.f[0].weight, map_BCHW.flatten(1)
         else:
             weight, object_UD = model.answer.relation.g[0].weight.flatten(1), map_BCHW.permute(0, 2, 3, 1).flatten(0, 2)
-        for part, source in ((weight[:, : object_UD.shape[1]], object_UD), (weight[:, -256:], question_UD)):
+        heard = [(weight[:, : object_UD.shape[1]], object_UD), (weight[:, -256:], question_UD)]
+        if name != "cnn-lstm":
+            side = torch.linspace(-1, 1, map_BCHW.shape[-1])
+            x, y = torch.meshgrid(side, side, indexing="xy")
+            heard.append((weight[:, -259:-256], torch.stack([x, y, (x**2 + y**2).sqrt()], dim=-1).flatten(0, 1)))
+        for part, source in heard:
             assert 0.7 < float((source @ part.t()).std(0).mean()) < 1.4

@@ -25,8 +25,8 @@ from bcn.models.registry import register
 from bcn.models.sort_of_clevr import Flattened, RelationModel
 
 ANSWERS = 28
-OBJECTS, QUESTIONS = 1.0, 0.06
-"""how much the numbers of objects, which leave a BatchNorm, and of questions that differ in a word vary at the start"""
+OBJECTS, PLANES, QUESTIONS = 1.0, 0.55, 0.06
+"""how much the numbers of objects, which leave a BatchNorm, coordinates, and questions that differ in a word vary"""
 WORDS = 90
 """about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
 
@@ -91,11 +91,11 @@ def level(parts: Sequence[Tensor], spreads: Sequence[float | None]) -> None:
     """Start a layer over a concatenation so that its sources are equally heard.
 
     Each source has its part of the weights, its numbers vary by `spread` at the start, and it moves the layer by 1;
-    None leaves it as it is. With PyTorch's own start, objects move g's first layer by 0.12 and a word of a
-    question by 0.025: what a question means for an object is then learned very late.
+    None leaves it as it is. With PyTorch's own start, objects move g's first layer by 0.12, a word of a question by
+    0.025 and coordinates by 0.024: what a question means for an object, or for a place, is then learned very late.
     """
     for part, spread in zip(parts, spreads, strict=True):
-        if spread is not None:
+        if spread is not None and part.shape[1]:
             nn.init.normal_(part, std=1 / (spread * part.shape[1] ** 0.5))
 
 
@@ -109,7 +109,7 @@ def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, w
     question = QuestionEncoder(words)
     broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
-    level(relation.g.first.parts(), (OBJECTS, None, None, QUESTIONS))
+    level(relation.g.first.parts(), (OBJECTS, None, PLANES, QUESTIONS))
     return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
 
 
@@ -147,7 +147,7 @@ def rn(planes: str = "xyr", origin: str = "centre", words: int = WORDS, answers:
     """Equation 2 with everything else as in multiRN."""
     question = QuestionEncoder(words)
     relation = PairRelation(24, question.out_channels, planes=planes, origin=origin)
-    level(relation.g.first.parts(), (OBJECTS, None, OBJECTS, None, QUESTIONS))
+    level(relation.g.first.parts(), (OBJECTS, PLANES, OBJECTS, PLANES, QUESTIONS))
     return Asked(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, answers)))
 
 

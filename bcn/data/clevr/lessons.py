@@ -2,16 +2,20 @@
 
 A relation network that is asked everything at once answers by the kind of a question alone for a long time; one that is
 asked few things at first, in few words, begins to look sooner. A lesson is read as a split is, "lesson-1" to
-"lesson-3", but no file holds it: its questions are made from the scenes.
+"lesson-5", but no file holds it: its questions are made from the scenes. All but the third always use the same words.
 
-1. How many things there are of each size, color, material and shape, always in the same words.
-2. Size, material and shape of a thing that is the only one of its color, always in the same words.
+1. How many things there are of each size, color, material and shape.
+2. Size, material and shape of a thing that is the only one of its color.
 3. Everything that names objects by their own attributes, not by other objects: ten questions about each image, made as
    those of clevr-like-v1 are.
+4. Whether there are more, fewer or as many things of one color as of another, and whether two things, each the only one
+   of its color, have the same size, material and shape.
+5. How many things are left of, right of, in front of and behind a thing that is the only one of its color.
 
-The second needs the colors of the first, to find the thing that is meant; from there each attribute helps the others.
+Each needs what the one before it taught: whoever cannot find the red thing cannot say what it is made of.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -19,33 +23,67 @@ from typing import Any
 
 from bcn.data.clevr import phrase
 from bcn.data.clevr.layout import Asked, question_file, read_questions, stream, training_split
-from bcn.data.clevr.program import IllPosed, answer, kind_of
-from bcn.data.clevr.question import FAMILIES, Scene, Scope, make_questions
-from bcn.data.clevr.scene import ATTRIBUTES
+from bcn.data.clevr.phrase import Link, Noun
+from bcn.data.clevr.program import answer, kind_of
+from bcn.data.clevr.question import COMPARISONS, FAMILIES, Scene, Scope, make_questions
+from bcn.data.clevr.scene import ATTRIBUTES, RELATIONS
 from bcn.errors import BcnError
 
-EDITION = 3
+EDITION = 4
 """counts up when a lesson changes, so that none is read from a cache that holds another"""
 _PLAIN = Scope(tuple(index for index, family in enumerate(FAMILIES) if family.forms == ("plain",)), stream=4)
 
 
-def _of_one(scene: Scene, attributes: Iterable[str], kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Every question of these kinds that names one of these attributes alone, and means one thing where it has to."""
-    for named in ((attribute, value) for attribute in attributes for value in ATTRIBUTES[attribute]):
-        noun = phrase.Noun((named,))
-        for kind in kinds:
-            program = phrase.program(kind, noun)
-            try:
-                found = answer(program, scene)
-            except IllPosed:
-                continue
-            yield {"question": phrase.sentence(kind, noun, choose=itemgetter(0)), "answer": found, "program": program}
+def _ask(scene: Scene, kinds: Iterable[str], *nouns: Noun) -> Iterator[dict[str, Any]]:
+    """A question of each kind, in the first of the words that there are for it."""
+    for kind in kinds:
+        program = phrase.program(kind, *nouns)
+        text = phrase.sentence(kind, *nouns, choose=itemgetter(0))
+        yield {"question": text, "answer": answer(program, scene), "program": program}
+
+
+def _colors(scene: Scene, *, alone: bool) -> list[Noun]:
+    """The things of each color that there is; `alone`: those that are the only one of theirs."""
+    there = Counter(thing["color"] for thing in scene["objects"])
+    return [Noun((("color", color),)) for color in sorted(there) if there[color] == 1 or not alone]
+
+
+def _pairs(scene: Scene, nouns: list[Noun]) -> Iterator[tuple[Noun, Noun]]:
+    """Each with one of the others, which one changes from image to image."""
+    for place, noun in enumerate(nouns if len(nouns) > 1 else ()):
+        yield noun, nouns[(place + 1 + scene["image_index"] % (len(nouns) - 1)) % len(nouns)]
+
+
+def _counted(scene: Scene) -> Iterator[dict[str, Any]]:
+    for attribute, values in ATTRIBUTES.items():
+        for value in values:
+            yield from _ask(scene, ["count"], Noun(((attribute, value),)))
+
+
+def _described(scene: Scene) -> Iterator[dict[str, Any]]:
+    for noun in _colors(scene, alone=True):
+        yield from _ask(scene, ["query_size", "query_material", "query_shape"], noun)
+
+
+def _compared(scene: Scene) -> Iterator[dict[str, Any]]:
+    for pair in _pairs(scene, _colors(scene, alone=False)):
+        yield from _ask(scene, COMPARISONS, *pair)
+    for pair in _pairs(scene, _colors(scene, alone=True)):
+        yield from _ask(scene, ["equal_size", "equal_material", "equal_shape"], *pair)
+
+
+def _related(scene: Scene) -> Iterator[dict[str, Any]]:
+    for noun in _colors(scene, alone=True):
+        for relation in RELATIONS:
+            yield from _ask(scene, ["count"], Noun((), (Link(relation, noun),)))
 
 
 LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
-    "lesson-1": lambda scene: _of_one(scene, ATTRIBUTES, ["count"]),
-    "lesson-2": lambda scene: _of_one(scene, ["color"], ["query_size", "query_material", "query_shape"]),
+    "lesson-1": _counted,
+    "lesson-2": _described,
     "lesson-3": lambda scene: make_questions(scene, scope=_PLAIN),
+    "lesson-4": _compared,
+    "lesson-5": _related,
 }
 
 
