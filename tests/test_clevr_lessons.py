@@ -137,14 +137,18 @@ def test_the_fourth_lesson_compares_numbers_and_things() -> None:
     assert len({(first, second) for _, first, second in asked}) == 56  # every color with every other
 
 
-def test_the_fifth_lesson_counts_what_is_beside_a_thing() -> None:
+@pytest.mark.parametrize(
+    ("lesson", "sides"),
+    [("lesson-5", ["left"]), ("lesson-6", ["left", "right"]), ("lesson-7", ["left", "right", "front", "behind"])],
+)
+def test_the_last_lessons_count_what_is_beside_a_thing(lesson: str, sides: list[str]) -> None:
     for index in range(40):
         scene = make_scene(index)
-        told = {made["question"]: made["answer"] for made in LESSONS["lesson-5"](scene)}
+        told = {made["question"]: made["answer"] for made in LESSONS[lesson](scene)}
         colors = Counter(thing["color"] for thing in scene["objects"])
         expected = {}
         for number, thing in enumerate(scene["objects"]):
-            for word in ("left", "right", "front", "behind") if colors[thing["color"]] == 1 else ():
+            for word in sides if colors[thing["color"]] == 1 else ():
                 place = {"front": "in front of", "behind": "behind"}.get(word, f"{word} of")
                 question = f"How many things that are {place} the {thing['color']} thing are there?"
                 expected[question] = str(len(scene["relationships"][word][number]))
@@ -186,7 +190,7 @@ def test_a_run_takes_its_lessons_first(made: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,))
-    for lessons in ((-1,), (1, 1, 0, 0, 0, 0), (1, 2)):
+    for lessons in ((-1,), (1, 1, 0, 0, 0, 0, 0, 0), (1, 2)):
         with pytest.raises(BcnError, match="cannot be trained with lessons="):
             train(replace(recipe, lessons=lessons), seed=0, runs=tmp_path / "runs", data=made)
     with pytest.raises(BcnError, match="asks nothing in words: train with lessons="):

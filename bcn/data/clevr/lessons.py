@@ -2,7 +2,7 @@
 
 A relation network that is asked everything at once answers by the kind of a question alone for a long time; one that is
 asked few things at first, in few words, begins to look sooner. A lesson is read as a split is, "lesson-1" to
-"lesson-5", but no file holds it: its questions are made from the scenes. All but the third always use the same words.
+"lesson-7", but no file holds it: its questions are made from the scenes. All but the third always use the same words.
 
 1. How many things there are of each size, color, material and shape.
 2. Size, material and shape of a thing that is the only one of its color.
@@ -10,7 +10,9 @@ asked few things at first, in few words, begins to look sooner. A lesson is read
    those of clevr-like-v1 are.
 4. Whether there are more, fewer or as many things of one color as of another, and whether two things, each the only one
    of its color, have the same size, material and shape.
-5. How many things are left of, right of, in front of and behind a thing that is the only one of its color.
+5. How many things are left of a thing that is the only one of its color.
+6. The same, left and right of it.
+7. The same, left and right of it, in front of it and behind it.
 
 Each needs what the one before it taught: whoever cannot find the red thing cannot say what it is made of.
 """
@@ -72,9 +74,9 @@ def _compared(scene: Scene) -> Iterator[dict[str, Any]]:
         yield from _ask(scene, ["equal_size", "equal_material", "equal_shape"], *pair)
 
 
-def _related(scene: Scene) -> Iterator[dict[str, Any]]:
+def _related(scene: Scene, relations: Iterable[str]) -> Iterator[dict[str, Any]]:
     for noun in _colors(scene, alone=True):
-        for relation in RELATIONS:
+        for relation in relations:
             yield from _ask(scene, ["count"], Noun((), (Link(relation, noun),)))
 
 
@@ -83,7 +85,9 @@ LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
     "lesson-2": _described,
     "lesson-3": lambda scene: make_questions(scene, scope=_PLAIN),
     "lesson-4": _compared,
-    "lesson-5": _related,
+    "lesson-5": lambda scene: _related(scene, ["left"]),
+    "lesson-6": lambda scene: _related(scene, ["left", "right"]),
+    "lesson-7": lambda scene: _related(scene, RELATIONS),
 }
 
 

@@ -41,7 +41,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 32, (2, 3, 3, 2, 3), 3, 0.001, 32
+    epochs, lessons, short_first, peak, batch = 36, (2, 3, 3, 2, 2, 3, 3), 3, 0.001, 32
     return replace(
         recipe,
         scale=scale,
@@ -70,7 +70,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
             f"many things there are of a size, color, material or shape, {lessons[1]} what the only thing of a color "
             f"is like, {lessons[2]} whatever names objects by their own attributes alone, {lessons[3]} whether things "
-            f"of two colors are as many or alike, {lessons[4]} how many things are on each side of a thing",
+            f"of two colors are as many or alike, {sum(lessons[4:])} how many things are beside a thing",
             f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
             "the two that have the fewest words to all ten",
         ),
