@@ -52,7 +52,7 @@ def weights_of(model: str, directory: Path, path: Path) -> tuple[Path, torch.nn.
     """Random weights, as a run would have written them."""
     dataset = open_questions(directory, "train")
     arguments = {"words": len(dataset.vocabulary), "answers": len(dataset.answers)}
-    torch.manual_seed(0)
+    torch.manual_seed(2)
     built = create_model(model, **arguments).eval()
     for parameter in built.parameters():
         parameter.data.mul_(3)
