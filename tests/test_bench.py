@@ -86,11 +86,11 @@ def test_exponents_of_the_operation_counts():
 
 
 def test_memory_of_a_relation_is_measured_above_the_idle_process():
-    few, many = (peak_memory("relation", "multirn", objects) for objects in ("100", "6400"))
+    few, many = (peak_memory("relation", "multirn", objects) for objects in ("100", "25600"))
     if few is None:
         pytest.skip("peak memory is read from /proc, which Linux has")
-    # At least the 6,400 objects' base and its gradient exist; at most a few dozen floats for each of their channels.
-    assert 2 * 6400 * 256 * 4 < many < 40 * 6400 * 256 * 4
+    # At least the 25,600 objects' base and its gradient exist; at most a few dozen floats for each of their channels.
+    assert 2 * 25_600 * 256 * 4 < many < 40 * 25_600 * 256 * 4
     assert few < many / 5
 
 

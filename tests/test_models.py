@@ -112,7 +112,7 @@ def test_compiles_in_one_graph(name: str) -> None:
     torch._dynamo.reset()
     model = make(name).eval()
     args = inputs(name, model)
-    if name == "clevr/cnn-lstm-sa":  # it compares objects that are much alike, so that rounding would show
+    if name in ("clevr/cnn-lstm-sa", "clevr/rn"):  # objects that are much alike, 4,096 pairs: rounding would show
         model, args = model.double(), double(args)
     outputs, expected = gradients(model, args)
     counter = CompileCounter()
