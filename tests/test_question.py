@@ -176,10 +176,9 @@ def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
     """Each moves the first layer that sees them by about 1: noise, places, and questions that differ in a word."""
     torch.manual_seed(0)
     sentences = [made["question"] for made in LESSONS["lesson-1"](make_scene(0))]
-    words = Vocabulary.of(sorted({word for sentence in sentences for word in tokens(sentence)}))
-    number = {word: place for place, word in enumerate(words.words, start=2)}
-    said = [torch.tensor([number[word] for word in tokens(sentence)]) for sentence in sentences]
-    model = create_model(f"clevr/{name}", words=len(number) + 2).train()
+    vocabulary = Vocabulary.of(word for sentence in sentences for word in tokens(sentence))
+    said = [torch.tensor(vocabulary.encode(sentence)) for sentence in sentences]
+    model = create_model(f"clevr/{name}", words=len(vocabulary)).train()
     with torch.no_grad():
         question_UD = model.question(nn.utils.rnn.pad_sequence(said, batch_first=True))
         map_BCHW = model.answer.encoder(torch.randn(12, 3, 128, 128))

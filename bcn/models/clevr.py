@@ -25,8 +25,8 @@ from bcn.models.registry import register
 from bcn.models.sort_of_clevr import Flattened, RelationModel
 
 ANSWERS = 28
-OBJECTS, PLANES, QUESTIONS = 1.0, 0.55, 0.06
-"""how much the numbers of objects, which leave a BatchNorm, coordinates, and questions that differ in a word vary"""
+OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD = 1.0, 0.55, 0.06
+"""of objects, which leave a BatchNorm, of coordinates, and of questions that differ in a word, at the start"""
 WORDS = 90
 """about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
 
@@ -109,7 +109,7 @@ def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, w
     question = QuestionEncoder(words)
     broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
-    level(relation.g.first.parts(), (OBJECTS, None, PLANES, QUESTIONS))
+    level(relation.g.first.parts(), (OBJECT_SPREAD, None, PLANE_SPREAD, QUESTION_SPREAD))
     return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
 
 
@@ -131,7 +131,7 @@ def cnn_lstm(words: int = WORDS, answers: int = ANSWERS) -> Asked:
     flattened = Flattened(24, question.out_channels, size=(8, 8), planes="", origin="centre")
     f = mlp(flattened.out_channels, 256, 256, answers)
     objects = flattened.out_channels - question.out_channels
-    level(cast(Tensor, f[0].weight).split((objects, question.out_channels), dim=1), (OBJECTS, QUESTIONS))
+    level(cast(Tensor, f[0].weight).split((objects, question.out_channels), dim=1), (OBJECT_SPREAD, QUESTION_SPREAD))
     return Asked(question, RelationModel(_cnn(), flattened, f))
 
 
@@ -147,7 +147,7 @@ def rn(planes: str = "xyr", origin: str = "centre", words: int = WORDS, answers:
     """Equation 2 with everything else as in multiRN."""
     question = QuestionEncoder(words)
     relation = PairRelation(24, question.out_channels, planes=planes, origin=origin)
-    level(relation.g.first.parts(), (OBJECTS, PLANES, OBJECTS, PLANES, QUESTIONS))
+    level(relation.g.first.parts(), (OBJECT_SPREAD, PLANE_SPREAD, OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD))
     return Asked(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, answers)))
 
 
