@@ -217,6 +217,15 @@ def test_a_damaged_record_is_one_sentence(tmp_path):
         lines_of(find_table("table3"), "cpu", tmp_path)
 
 
+def test_a_page_is_not_written_over_without_records(tmp_path):
+    page = tmp_path / "results.md"
+    page.write_text("figures")
+    refused = CliRunner().invoke(app, ["report", "--out", str(page), "--results", str(tmp_path / "nowhere")])
+    assert isinstance(refused.exception, BcnError)
+    assert "nowhere is not a directory with records" in str(refused.exception)
+    assert page.read_text() == "figures"
+
+
 def test_commands_list_and_render(tmp_path):
     runner = CliRunner()
     listed = runner.invoke(app, ["recipes", "table3"])

@@ -95,12 +95,13 @@ def fingerprint(recipe: Recipe) -> str:
 def check(recipe: Recipe) -> None:
     """Name every value that cannot be meant."""
     optim, data = recipe.optim, recipe.data
+    lessons = f"lessons={','.join(map(str, recipe.lessons))}"
     wrong = {
         f"batch={recipe.batch}": recipe.batch < 1,
         f"epochs={recipe.epochs}": recipe.epochs < 1,
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
         f"short_first={recipe.short_first}": recipe.short_first < 0,
-        f"lessons={','.join(map(str, recipe.lessons))}": min(recipe.lessons, default=0) < 0
+        f"{lessons} (up to {len(LESSONS)} numbers, {recipe.epochs} in all)": min(recipe.lessons, default=0) < 0
         or len(recipe.lessons) > len(LESSONS)
         or sum(recipe.lessons) > recipe.epochs,
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),

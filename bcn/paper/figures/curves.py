@@ -50,8 +50,10 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
         axis.locator_params("x", integer=True)
         axis.set_title(PANELS[panel], loc="left")
         axis.grid(alpha=0.3)
-        if panel in ("loss", "localisation"):
+        if panel == "loss":
             axis.set_ylim(bottom=0)
+        if panel == "localisation":  # of models that find digits far below that of others
+            axis.set_yscale("log")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
     return figure
