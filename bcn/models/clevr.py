@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.layers.attention import StackedAttention
+from bcn.layers.block import Block
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.film import Film
 from bcn.layers.relation import MultiRelation, PairRelation
@@ -100,8 +101,17 @@ def level(parts: Sequence[Tensor], spreads: Sequence[float | None]) -> None:
 
 
 def _cnn(*, last_stride: int = 2) -> nn.Sequential:
-    """Four blocks of 24, as for Sort-of-CLEVR."""
-    return blocks(3, (24, 24, 24, 24), last_stride=last_stride)
+    """Four blocks of 24, as for Sort-of-CLEVR.
+
+    He's start, without biases: the weights are 2.4 times as large as PyTorch's. A BatchNorm follows, so what they
+    compute is the same, but a step of Adam turns them less, and metal is told from rubber sooner.
+    """
+    cnn = blocks(3, (24, 24, 24, 24), last_stride=last_stride)
+    for block in cnn:
+        conv = cast(Block, block).conv
+        nn.init.kaiming_normal_(conv.weight)
+        nn.init.zeros_(cast(Tensor, conv.bias))
+    return cnn
 
 
 def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, words: int, answers: int) -> Asked:
