@@ -105,9 +105,11 @@ def test_activation_of_digits(name, tmp_path):
     dataset = open_dataset(WITH_WEIGHTS[name][1], "test", images=30)
     draw = misclassified.draw if name == "misclassified" else activation.draw
     figure = draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
+    labels = [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
     if name == "misclassified":
-        labels = [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
         assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misread")
+    else:
+        assert all(0 < int(label.removesuffix(" channels")) <= 128 for label in labels)
     is_drawn(figure, tmp_path)
 
 
@@ -131,7 +133,14 @@ def test_accuracy_against_cost_needs_records(tmp_path):
     recipe = find_recipe("table3/multirn-h", "cpu")
     share = {"correct": 97, "total": 100, "accuracy": 0.97, "interval": [0.9, 1]}
     metrics = {"test": {"relational": share, "non_relational": share}}
-    record = {"recipe": asdict(recipe), "seed": 0, "overridden": False, "metrics": metrics, "seconds": 1, "curve": []}
+    record = {
+        "recipe": asdict(recipe),
+        "seed": 0,
+        "overridden": False,
+        "metrics": metrics,
+        "cpu_seconds": 1,
+        "curve": [],
+    }
     path = result_path(tmp_path, recipe, 0)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(record))
@@ -148,8 +157,8 @@ def test_curves_draw_what_the_runs_measured(tmp_path):
     ]
     figure = curves.draw({"a, seed 0": first, "a, seed 1": first, "b, seed 0": first[:1]})
     titles = [axis.get_title(loc="left") for axis in figure.axes]
-    assert titles == ["training loss", "relational, %", "non-relational, %"]
-    assert [line.get_ydata()[-1] for line in figure.axes[1].lines] == [20.0, 20.0, 10.0]
+    assert titles == ["training loss", "relational, wrong in validation, %", "non-relational, wrong in validation, %"]
+    assert [line.get_ydata()[-1] for line in figure.axes[1].lines] == [80.0, 80.0, 90.0]
     assert math.isclose(figure.axes[0].lines[0].get_ydata()[1], 0.5)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
     is_drawn(figure, tmp_path)

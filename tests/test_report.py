@@ -14,6 +14,7 @@ from statistics import mean, stdev
 import pytest
 from typer.testing import CliRunner
 
+from bcn.bench.page import write_measurements
 from bcn.cli import app
 from bcn.engine.train import Trainer, train
 from bcn.errors import BcnError
@@ -38,7 +39,7 @@ def write_record(results, name, seed, figures, *, scale="cpu", overridden=False,
         "seed": seed,
         "overridden": overridden,
         "metrics": {"test": figures, **(tests or {})},
-        "seconds": 600.0 * (seed + 1),
+        "cpu_seconds": 600.0 * (seed + 1),
         "curve": [
             {
                 "epoch": epoch,
@@ -160,7 +161,7 @@ def test_csv_and_markdown_are_written_beside_the_records(tmp_path):
     assert float(rows["mlp"]["relational_mean"]) == pytest.approx(71.0)
     assert float(rows["mlp"]["relational_spread"]) == pytest.approx(stdev((70, 72)), abs=1e-5)
     assert rows["mlp"]["seeds"] == "0 2"
-    assert (rows["mlp"]["parameters"], rows["mlp"]["minutes"]) == ("241522", "20.0")
+    assert (rows["mlp"]["parameters"], rows["mlp"]["cpu_minutes"]) == ("241522", "20.0")
     assert rows["rn"]["relational_mean"] == rows["rn"]["seeds"] == ""
     assert rows["rn-published"]["parameters"] == ""
 
@@ -212,17 +213,31 @@ def test_the_page_holds_every_table_and_the_hand_written_part(tmp_path):
 
 def test_a_damaged_record_is_one_sentence(tmp_path):
     path = write_record(tmp_path, "table3/mlp", 0, questions(7000, 6500))
-    path.write_text(path.read_text()[:100])
-    with pytest.raises(BcnError, match="is not the record of a run"):
-        lines_of(find_table("table3"), "cpu", tmp_path)
+    whole = path.read_text()
+    for content in (whole[:100], whole.replace('"metrics"', '"figures"')):
+        path.write_text(content)
+        with pytest.raises(BcnError, match="is not the record of a run"):
+            lines_of(find_table("table3"), "cpu", tmp_path)
 
 
 def test_a_page_is_not_written_over_without_records(tmp_path):
     page = tmp_path / "results.md"
     page.write_text("figures")
-    refused = CliRunner().invoke(app, ["report", "--out", str(page), "--results", str(tmp_path / "nowhere")])
-    assert isinstance(refused.exception, BcnError)
-    assert "nowhere is not a directory with records" in str(refused.exception)
+    for results in (tmp_path / "nowhere", tmp_path):
+        refused = CliRunner().invoke(app, ["report", "--out", str(page), "--results", str(results)])
+        assert isinstance(refused.exception, BcnError)
+        assert f"{results} has no records" in str(refused.exception)
+    assert page.read_text() == "figures"
+    assert list(tmp_path.iterdir()) == [page]
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"commit": null, "time": "2026", "figures": {}}'])
+def test_a_damaged_benchmark_is_one_sentence(tmp_path, content):
+    page = tmp_path / "measurements.md"
+    page.write_text("figures")
+    (tmp_path / "speed.json").write_text(content)
+    with pytest.raises(BcnError, match="bcn bench speed"):
+        write_measurements(page, tmp_path)
     assert page.read_text() == "figures"
 
 

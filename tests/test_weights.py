@@ -1,6 +1,9 @@
 """What the index of the shipped weights says is computed again: checksums, counts, and accuracy on fresh images."""
 
 import json
+import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,18 +40,52 @@ def test_a_finished_run_is_shipped(run, tmp_path):
     assert "345,074 parameters" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
 
 
-def test_what_is_not_a_recipe_as_it_stands_is_refused(run, tmp_path):
-    record = json.loads((run / "record.json").read_text())
-    try:
-        (run / "record.json").write_text(json.dumps({**record, "overridden": True}))
-        with pytest.raises(BcnError, match="--set"):
-            ship(run, directory=tmp_path)
-        (run / "record.json").unlink()
-        with pytest.raises(BcnError, match="not finished"):
-            ship(run, directory=tmp_path)
-    finally:
-        (run / "record.json").write_text(json.dumps(record))
-    assert not shipped(tmp_path)
+@pytest.fixture
+def copied(run, tmp_path):
+    """A run that a test may spoil."""
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+def damage(path: Path, **changes) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_what_is_not_a_recipe_as_it_stands_is_refused(copied, tmp_path):
+    damage(copied / "manifest.json", overridden=True)
+    with pytest.raises(BcnError, match="--set"):
+        ship(copied, directory=tmp_path / "weights")
+    (copied / "record.json").unlink()
+    with pytest.raises(BcnError, match="not finished"):
+        ship(copied, directory=tmp_path / "weights")
+    assert not (tmp_path / "weights").exists()
+
+
+SPOILED = {
+    "not a whole safetensors file": lambda run: os.truncate(run / "best.safetensors", 1000),
+    "is of table2/bcn": lambda run: shutil.copyfile(WEIGHTS / "stl10-bcn.safetensors", run / "best.safetensors"),
+    "is of table3/multirn, scale smoke, seed 0, epoch": lambda run: damage(run / "manifest.json", seed=7),
+    "lacks run, metrics": lambda run: (run / "record.json").write_text("{}"),
+    "not what the record of this run is about": lambda run: damage(run / "record.json", best_epoch=7),
+    "no weights yet": lambda run: [file.unlink() for file in run.glob("*.safetensors")],
+}
+
+
+@pytest.mark.parametrize("refusal", SPOILED)
+def test_shipped_weights_survive_a_run_that_is_spoiled(run, copied, tmp_path, refusal):
+    ship(run, directory=tmp_path / "weights")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()}
+    SPOILED[refusal](copied)
+    with pytest.raises(BcnError, match=refusal):
+        ship(copied, directory=tmp_path / "weights")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()} == before
+
+
+def test_another_recipe_does_not_replace_shipped_weights(run, tmp_path):
+    index = {"sort-of-clevr/multirn": {"recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
+        ship(run, directory=tmp_path)
+    assert shipped(tmp_path) == index
 
 
 def test_shipped_weights_are_small():

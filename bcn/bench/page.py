@@ -1,11 +1,11 @@
 """docs/measurements.md: what the benchmarks measured, made by `bcn report` from the records under results/bench/."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bcn.data.files import atomic_write
+from bcn.data.files import atomic_write, read_json
+from bcn.errors import BcnError
 from bcn.paper.report import grid
 
 INTRODUCTION = """# Measurements
@@ -17,18 +17,25 @@ over rounds [first and third quartile], ratios taken round by round.
 Figures = dict[str, Any]
 
 
-def write_measurements(page: Path, bench: Path) -> Path:
-    """Write the page; what has no record is left out."""
-    parts = [INTRODUCTION]
-    for name, section in SECTIONS.items():
-        path = bench / f"{name}.json"
-        if path.exists():
-            record = json.loads(path.read_text())
-            commit = f", commit {record['commit']['id'][:7]}" if record["commit"] else ""
-            parts += [section(record["figures"]), f"<sub>`bcn bench {name}`, {record['time'][:10]}{commit}</sub>\n"]
+def write_measurements(page: Path, bench: Path) -> list[Path]:
+    """Write the page, unless nothing was measured; what has no record is left out."""
+    parts = [_section(name, bench / f"{name}.json") for name in SECTIONS if (bench / f"{name}.json").exists()]
+    if not parts:
+        return []
     with atomic_write(page) as temporary:
-        temporary.write_text("\n".join(parts))
-    return page
+        temporary.write_text("\n".join([INTRODUCTION, *parts]))
+    return [page]
+
+
+def _section(name: str, path: Path) -> str:
+    remedy = f"measure it again with `bcn bench {name}`"
+    record = read_json(path, remedy)
+    try:
+        commit = f", commit {record['commit']['id'][:7]}" if record["commit"] else ""
+        source = f"<sub>`bcn bench {name}`, {record['time'][:10]}{commit}</sub>\n"
+        return f"{SECTIONS[name](record['figures'])}\n{source}"
+    except (LookupError, TypeError) as error:
+        raise BcnError(f"{path} is not the record of a benchmark ({error}); {remedy}") from error
 
 
 def spread(figure: Figures, digits: int = 1) -> str:

@@ -79,20 +79,26 @@ def exponent(cost: dict[int, float]) -> float | None:
 
 def draw(found: dict[str, Any], path: Path) -> None:
     """Time and memory against objects, log-log, with the multiply-accumulates as lines."""
-    from bcn.paper.figures.canvas import COLOURS, canvas, write
+    from bcn.paper.figures.canvas import COLOURS, canvas, plain_logarithmic, write
 
     figure, ((left, right),) = canvas(1, 2, size=(10, 4.2))
     for kind, name, colour in zip(KINDS, ("multiRN", "RN"), COLOURS, strict=False):
         cost = {int(objects): value for objects, value in found[kind]["seconds"].items()}
-        lines = {int(objects): value for objects, value in found[kind]["macs"].items()}
+        lines = {
+            int(objects): value for objects, value in found[kind]["macs"].items() if objects in found[kind]["seconds"]
+        }
         scale = list(cost.values())[-1] / lines[list(cost)[-1]]
         label = f"{name}: time grows as $n^{{{found[kind]['exponent']:.2f}}}$" if found[kind]["exponent"] else name
         left.plot(list(cost), [1e3 * value for value in cost.values()], "o", color=colour, label=label)
         left.plot(list(lines), [1e3 * scale * value for value in lines.values()], "-", color=colour, lw=1, alpha=0.6)
         memory = {objects: value for objects, value in found[kind]["bytes"].items() if value}
         right.plot([int(n) for n in memory], [value / 1e6 for value in memory.values()], "o-", color=colour, label=name)
-    for axes, title in ((left, "milliseconds (points); multiply-accumulates (lines)"), (right, "peak memory, MB")):
-        axes.set(xscale="log", yscale="log", xlabel="objects n", title=title)
+    for axes, title in (
+        (left, "milliseconds (points); multiply-accumulates, scaled to the last point (lines)"),
+        (right, "peak memory, MB"),
+    ):
+        axes.set(xscale="log", xlabel="objects n", title=title)
+        plain_logarithmic(axes)
         axes.grid(alpha=0.3)
         axes.legend()
     figure.suptitle("One question, forward and backward, one thread")

@@ -107,9 +107,8 @@ def report(
     from bcn.bench.page import write_measurements
     from bcn.paper.page import write_page
 
-    if not results.is_dir():
-        raise BcnError(f"{results} is not a directory with records of finished runs: name one with --results")
-    print(*write_page(out, results), write_measurements(out.with_name("measurements.md"), results / "bench"), sep="\n")
+    pages = write_page(out, results)
+    print(*pages, *write_measurements(out.with_name("measurements.md"), results / "bench"), sep="\n")
 
 
 @app.command()

@@ -117,8 +117,10 @@ def evaluate(
     return Tally(counts[:-3].view(kinds, answers, answers), loss, (x, y) if counts[-1] else None)
 
 
-def wilson(correct: int, total: int) -> tuple[float, float]:
+def wilson(correct: float, total: int) -> tuple[float, float]:
     """The 95 % interval of a share (E. B. Wilson, 1927): it stays within 0 and 1, also at 0 and 1.
+
+    `correct` need not be whole: it may be a mean over seeds.
 
     >>> tuple(round(bound, 4) for bound in wilson(97, 100))
     (0.9155, 0.9897)

@@ -12,20 +12,13 @@ from bcn.models.registry import create_model
 
 
 def load_trained(path: Path) -> tuple[nn.Module, dict[str, Any]]:
-    """The model with its weights, ready to be asked, and the description that stands in the file.
-
-    Of a run, the best weights by validation; where nothing was held out, the last.
-    """
+    """The model with its weights, ready to be asked, and the description that stands in the file."""
     if not path.exists():
         raise BcnError(f"{path} does not exist; give a run's directory or a .safetensors file")
     if path.is_dir():
-        run = find_run(path).path
-        files = [run / f"{name}.safetensors" for name in ("best", "last")]
-        path = next((file for file in files if file.exists()), files[0])
-        if not path.exists():
-            raise BcnError(f"{run} has no weights yet; train it for an epoch first")
+        path = weights_file(find_run(path).path)
     weights, description = load_weights(path)
-    if "model" not in description:
+    if not {"model", "arguments"} <= description.keys():
         raise BcnError(f"{path} does not say which model it belongs to; give weights that `bcn train` wrote")
     model = create_model(description["model"], **description["arguments"])
     try:
@@ -34,3 +27,11 @@ def load_trained(path: Path) -> tuple[nn.Module, dict[str, Any]]:
         reason = str(error).split("\n")[1].strip()
         raise BcnError(f"{path} does not fit {description['model']}: {reason} Use the version that wrote it") from error
     return model.eval(), description
+
+
+def weights_file(run: Path) -> Path:
+    """The best weights of a run by validation; where nothing was held out, the last."""
+    for name in ("best", "last"):
+        if (file := run / f"{name}.safetensors").exists():
+            return file
+    raise BcnError(f"{run} has no weights yet; train it for an epoch first")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bcn.data.files import atomic_write
+from bcn.errors import BcnError
 from bcn.paper.figures import FIGURES, curves
 from bcn.paper.figures.canvas import write
 from bcn.paper.report import Line, grid, kinds_markdown, lines_of, markdown
@@ -13,15 +14,19 @@ INTRODUCTION = """# Results
 
 Made by `bcn report` from the records under `results/`, one for each finished run;
 [how to make them again](reproduce.md). A dash stands where we have not run anything. Parameters are counted as the
-paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR. MACs are
-multiply-accumulates for one question about one image (one image where nothing is asked) in the literal form of the
-equations. Time is the mean wall time of a run, in brackets what a run would take by a few measured steps.
+paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR, where the
+paper leaves out the last layer (2,570) in `mlp`, `cce-mlp`, `multirn-no-bcn` and all sizes of the BCN but 128-128-256.
+MACs are multiply-accumulates for one question about one image (one image where nothing is asked) in the literal form
+of the equations. CPU time is the mean over the runs, in brackets what a run would take by a few measured steps.
+Runtimes stand beside the paper's in [measurements.md](measurements.md).
 """
 SECTIONS = ("convolution", "bcn", "g", "f", "total")
 
 
 def write_page(page: Path, results: Path) -> list[Path]:
     """Write the page, and its curves into figures/ beside it; the hand-written where-we-differ.md ends it."""
+    if not any(results.glob("*/*/*-seed*.json")):
+        raise BcnError(f"{results} has no records of finished runs: name a directory that has with --results")
     written, parts = [page], [INTRODUCTION]
     for table in TABLES.values():
         parts.append(f"## {table.title}\n")
@@ -35,7 +40,7 @@ def write_page(page: Path, results: Path) -> list[Path]:
             if drawn := _curves(lines):
                 figure = curves.draw(drawn)
                 written += write(figure, page.parent / "figures" / name)
-                parts.append(f"![{table.title}: loss and accuracy over epochs](figures/{name}.png)\n")
+                parts.append(f"![{table.title}: the runs over their epochs](figures/{name}.png)\n")
     parts += [_sections(), _figures(page.parent)]
     by_hand = page.with_name("where-we-differ.md")
     if by_hand.exists():

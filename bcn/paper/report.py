@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.evaluate import wilson
@@ -33,6 +34,7 @@ HEADINGS = {
     "query_attribute": "query attribute, %",
     "compare_attribute": "compare attribute, %",
 }
+COSTS = {"params": "parameters", "macs": "MACs"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Line:
 
     name: str
     cells: tuple[Cell, ...]
-    paper_parameters: str
+    printed: dict[str, Any]
+    """what the paper prints besides: parameters, MACs"""
     recipe: Recipe | None = None
     """None where the paper cites the figures of others"""
     results: tuple[Result, ...] = ()
@@ -69,15 +72,14 @@ def lines_of(table: Table, scale: str, results: Path) -> list[Line]:
     lines = []
     for name in figures or recipes:
         printed = figures.get(name, {})
-        parameters = str(printed.get("params", "-"))
         if name not in recipes:
-            lines.append(Line(name, tuple(Cell(printed[metric]) for metric in table.metrics), parameters))
+            lines.append(Line(name, tuple(Cell(printed[metric]) for metric in table.metrics), printed))
             continue
         counted, left_out = results_of(results, recipes[name])
         paper = dict(recipes[name].paper)
         cells = tuple(_cell(paper[metric], [result.measured(metric) for result in counted]) for metric in table.metrics)
         estimate = estimate_of(results, recipes[name])
-        lines.append(Line(name, cells, parameters, recipes[name], tuple(counted), tuple(left_out), estimate))
+        lines.append(Line(name, cells, printed, recipes[name], tuple(counted), tuple(left_out), estimate))
     return lines
 
 
@@ -89,14 +91,15 @@ def _cell(paper: float | None, measured: Sequence[Measured | None]) -> Cell:
     average, spread = mean(values), stdev(values) if len(values) > 1 else None
     if found[0].total is None:
         return Cell(paper, average, spread)
-    low, high = wilson(round(average / 100 * found[0].total), found[0].total)
+    low, high = wilson(average / 100 * found[0].total, found[0].total)
     return Cell(paper, average, spread, 100 * low, 100 * high)
 
 
 def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
     """The table for people, with every deviation under it."""
     headings = ["row", *(f"{HEADINGS[metric]} {side}" for metric in table.metrics for side in ("paper", "ours"))]
-    headings += ["n", "parameters paper", "ours", "MACs", "time"]
+    printed = [key for key in ("params", "macs") if any(key in line.printed for line in lines)]
+    headings += ["n", *(f"{COSTS[key]} paper" for key in printed), "parameters ours", "MACs ours", "CPU time"]
     rows = []
     for line in lines:
         figures = [
@@ -106,7 +109,8 @@ def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
         ]
         counted = cost(line.recipe) if line.recipe else None
         parameters, macs = (f"{counted.parameters:,}", _short(counted.macs)) if counted else ("-", "-")
-        rows.append([line.name, *figures, str(len(line.results)), line.paper_parameters, parameters, macs, _time(line)])
+        costs = [*(str(line.printed.get(key, "-")) for key in printed), parameters, macs]
+        rows.append([line.name, *figures, str(len(line.results)), *costs, _time(line)])
     return f"{grid(headings, rows)}\n\n{_notes(scale, lines)}\n"
 
 
@@ -126,13 +130,13 @@ def as_csv(table: Table, scale: str, lines: Sequence[Line]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     headings = [f"{metric}_{part}" for metric in table.metrics for part in parts]
-    writer.writerow(["row", "scale", *headings, "seeds", "parameters", "macs", "minutes"])
+    writer.writerow(["row", "scale", *headings, "seeds", "parameters", "macs", "cpu_minutes"])
     for line in lines:
         values = [getattr(cell, part) for cell in line.cells for part in parts]
         figures = [None if value is None else round(value, 6) for value in values]
         seeds = " ".join(str(result.seed) for result in line.results)
         counted = cost(line.recipe) if line.recipe else (None, None)
-        minutes = round(mean(result.minutes for result in line.results), 2) if line.results else None
+        minutes = round(mean(result.cpu_minutes for result in line.results), 2) if line.results else None
         writer.writerow([line.name, scale, *figures, seeds, *counted, minutes])
     return text.getvalue()
 
@@ -144,9 +148,9 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _time(line: Line) -> str:
-    """The mean wall time of a run; of one that was never finished, what measured steps say it would take."""
+    """The mean CPU time of a run; of one that was never finished, what measured steps say it would take."""
     if line.results:
-        return duration(60 * mean(result.minutes for result in line.results))
+        return duration(60 * mean(result.cpu_minutes for result in line.results))
     return f"(about {duration(line.estimate.seconds)})" if line.estimate else "-"
 
 

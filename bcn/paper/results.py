@@ -17,6 +17,8 @@ AFFINE = {
     "affnist": "affine-mnist-v1",
 }
 """the columns of the deformation table that are further test sets"""
+NEEDED = ("metrics", "curve", "cpu_seconds")
+"""what a table shows of a record"""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,9 @@ class Result:
         return list(self.record["curve"])
 
     @property
-    def minutes(self) -> float:
-        return float(self.record["seconds"]) / 60
+    def cpu_minutes(self) -> float:
+        """Pauses and what else the machine did are not in them."""
+        return float(self.record["cpu_seconds"]) / 60
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ def read_result(path: Path) -> Result:
     try:
         record = json.loads(path.read_text())
         recipe = from_json(record["recipe"])
+        if lacking := [name for name in NEEDED if name not in record]:
+            raise KeyError(", ".join(lacking))
         return Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
     except OSError as error:
         raise BcnError(f"cannot read {path}: {error.strerror}") from error

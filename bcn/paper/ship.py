@@ -6,9 +6,9 @@ from typing import Any
 
 from bcn.ask import WEIGHTS, shipped
 from bcn.bench.count import count_parameters, executed_macs, literal_macs, on_meta
-from bcn.data.files import atomic_write, checksum, read_json, write_json
-from bcn.engine.checkpoint import load_weights
+from bcn.data.files import atomic_write, checksum, write_json
 from bcn.engine.run import find_run
+from bcn.engine.trained import load_trained, weights_file
 from bcn.errors import BcnError
 from bcn.models.registry import image_shape
 from bcn.paper.recipes import find_recipe
@@ -16,27 +16,38 @@ from bcn.paper.recipes import find_recipe
 
 def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
     """Add the best weights of a finished run to the index, under the name of its model, and give that name."""
-    path = find_run(run).path
-    if not (path / "record.json").exists():
-        raise BcnError(f"{path} is not finished; let `bcn train` end it first")
-    record = read_json(path / "record.json", "train it again")
-    if record["overridden"]:
-        raise BcnError(f"{path} was trained with --set; what is shipped is a recipe as it stands, so train that")
-    source = next(path / f"{name}.safetensors" for name in ("best", "last") if (path / f"{name}.safetensors").exists())
-    name = record["recipe"]["model"]
+    begun = find_run(run)
+    record, source, name = begun.record(), weights_file(begun.path), begun.recipe.model
+    if record is None:
+        raise BcnError(f"{begun.path} is not finished; let `bcn train` end it first")
+    if begun.manifest["overridden"]:
+        raise BcnError(f"{begun.path} was trained with --set; what is shipped is a recipe as it stands, so train that")
+    description, index = load_trained(source)[1], shipped(directory)
+    epoch = record["best_epoch"] or begun.recipe.epochs
+    origin = {"recipe": begun.recipe.name, "scale": begun.recipe.scale, "seed": begun.manifest["seed"], "epoch": epoch}
+    if description | origin != description:
+        raise BcnError(
+            f"{source} is of {_origin(description)}, not what the record of this run is about; train it again"
+        )
+    if name in index and (index[name]["recipe"], index[name]["scale"]) != (begun.recipe.name, begun.recipe.scale):
+        raise BcnError(f"{name} comes with the weights of {_origin(index[name])}; only another seed replaces them")
+    entry = evidence(name, source, record)
     file = f"{name.replace('/', '-')}.safetensors"
     with atomic_write(directory / file) as temporary:
         shutil.copyfile(source, temporary)
-    entry = evidence(name, directory / file, record)
-    write_json(directory / "index.json", {**shipped(directory), name: {"file": file, **entry}})
+    write_json(directory / "index.json", {**index, name: {"file": file, **entry}})
     with atomic_write(directory / f"{name.replace('/', '-')}.md") as temporary:
         temporary.write_text(card(name, entry))
     return str(name)
 
 
+def _origin(entry: dict[str, Any]) -> str:
+    return f"{entry['recipe']}, scale {entry['scale']}, seed {entry['seed']}, epoch {entry['epoch']}"
+
+
 def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
     """What the index says of a weights file; the tests compute it again."""
-    _, description = load_weights(file)
+    description = load_trained(file)[1]
     model, image = on_meta(name, **description["arguments"]), image_shape(name)
     metrics = record["metrics"]["test"]
     return {
@@ -54,7 +65,7 @@ def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
         "seed": description["seed"],
         "epoch": description["epoch"],
         "commit": record["commit"],
-        "minutes": round(record["seconds"] / 60, 1),
+        "cpu_minutes": round(record["cpu_seconds"] / 60, 1),
     }
 
 
@@ -67,7 +78,7 @@ def card(name: str, entry: dict[str, Any]) -> str:
         f"# {name}",
         "",
         f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
-        f"in {entry['minutes']:.0f} minutes; the weights of epoch {entry['epoch']}, "
+        f"in {entry['cpu_minutes']:.0f} minutes of one core; the weights of epoch {entry['epoch']}, "
         f"{'the best on the validation images' if held_out else 'the last'}.",
         "",
         f"{entry['parameters']:,} parameters; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "

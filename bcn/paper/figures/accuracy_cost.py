@@ -19,15 +19,17 @@ def draw(results: Path, *, table: str = "table3", scale: str = "cpu") -> "Figure
         raise BcnError(f"no records of {table} at scale {scale} under {results}: run `bcn table {table}` first")
     figure, axes = canvas(size=(7, 4.2))
     axis = axes[0, 0]
-    for line, colour in zip(lines, COLOURS, strict=True):
+    for line, colour, marker in zip(lines, COLOURS, "osD^v<>P", strict=True):
         assert line.recipe is not None
         macs = cost(line.recipe).macs
         cell = line.cells[0]
         label = line.name if cell.mean is not None else f"{line.name} (not run)"
-        axis.plot(macs, cell.paper, "o", mfc="none", mec=colour, ms=8, label=None if cell.mean is not None else label)
+        axis.plot(
+            macs, cell.paper, marker, mfc="none", mec=colour, ms=8, label=None if cell.mean is not None else label
+        )
         if cell.mean is not None:
             axis.plot([macs, macs], [cell.paper, cell.mean], "-", color=colour, lw=0.8, alpha=0.6)
-            axis.errorbar(macs, cell.mean, cell.spread, fmt="o", color=colour, ms=6, capsize=3, label=label)
+            axis.errorbar(macs, cell.mean, cell.spread, fmt=marker, color=colour, ms=6, capsize=3, label=label)
     axis.set_xscale("log")
     axis.set_xlabel("multiply-accumulates for one question about one image")
     axis.set_ylabel("relational accuracy, %")

@@ -53,7 +53,7 @@ def show(above: Any, below: Any, image_CHW: Tensor, count_hw: Tensor) -> None:
 
 
 def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 2, seed: int = 0) -> "Figure":
-    """Rows of images, each with a row of their activation maps below it."""
+    """Rows of images, each with a row of their activation maps below it, and how many channels live."""
     image_BCHW = dataset[choose(dataset, rows * columns, seed=seed)].image
     count_Bhw = activation_maps(model, dataset.preprocessing(image_BCHW))
     height, width = image_BCHW.shape[-2:]
@@ -61,4 +61,5 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 2,
     for number, (image_CHW, count_hw) in enumerate(zip(image_BCHW, count_Bhw, strict=True)):
         row, column = divmod(number, columns)
         show(axes[2 * row, column], axes[2 * row + 1, column], image_CHW, count_hw)
+        axes[2 * row + 1, column].set_xlabel(f"{count_hw.sum():.0f} channels", fontsize=7, labelpad=2)
     return figure

@@ -38,6 +38,16 @@ def canvas(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tup
     return figure, axes
 
 
+def plain_logarithmic(axis: Any) -> None:
+    """An axis of y that is logarithmic, with 0.2 where matplotlib would write a power of ten."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter("{x:g}")
+
+
 def write(figure: "Figure", path: Path) -> list[Path]:
     """Write `path`.png and `path`.svg. Without dates, so that the same figure is the same file."""
     from matplotlib import pyplot

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bcn.errors import BcnError
-from bcn.paper.figures.canvas import COLOURS, canvas
+from bcn.paper.figures.canvas import COLOURS, canvas, plain_logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,17 +13,18 @@ Curve = Sequence[Mapping[str, Any]]
 """one entry per epoch, as in a record or in the epochs of metrics.jsonl"""
 PANELS = {
     "loss": "training loss",
-    "relational": "relational, %",
-    "non_relational": "non-relational, %",
-    "accuracy": "accuracy, %",
-    "localisation": "localisation error",
+    "relational": "relational, wrong in validation, %",
+    "non_relational": "non-relational, wrong in validation, %",
+    "accuracy": "wrong in validation, %",
+    "localisation": "localisation error in validation",
 }
 
 
 def draw(curves: Mapping[str, Curve]) -> "Figure":
-    """One line per run in each panel that any of the runs has; accuracies are those on the validation set.
+    """One line per run in each panel that any of the runs has.
 
-    Runs that share the part of their label before ", seed" share a colour.
+    Runs that share the part of their label before ", seed" share a colour. What is wrong, not what is right, on a
+    logarithmic axis: from 99 to 99.9 % is as far as from 90 to 99 %.
     """
     if not any(curves.values()):
         raise BcnError(f"nothing to draw: no epoch is finished in {', '.join(curves)}")
@@ -41,7 +42,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
             if not points:
                 continue
             epochs, values = zip(*points, strict=True)
-            scaled = [value if panel in ("loss", "localisation") else 100 * value for value in values]
+            scaled = [value if panel in ("loss", "localisation") else 100 - 100 * value for value in values]
             colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 8 else "--"
             once = None if group in named else group
             axis.plot(epochs, scaled, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
@@ -52,8 +53,15 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
         axis.grid(alpha=0.3)
         if panel == "loss":
             axis.set_ylim(bottom=0)
-        if panel == "localisation":  # of models that find digits far below that of others
-            axis.set_yscale("log")
+        else:
+            plain_logarithmic(axis)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(4, len(labels)),
+        frameon=False,
+        title="a line for each seed",
+    )
     return figure

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from bcn.engine.recipe import Optim, Recipe, Scale
+from bcn.paper.recipes.ablation import COMPARED
 from bcn.paper.recipes.row import row
 from bcn.paper.recipes.table3 import multirn_h
 
@@ -20,7 +21,7 @@ def multirn_h_stream(scale: Scale) -> Recipe:
         epochs=longer,
         non_relational_first=min(3, longer - 1),
         deviations=(
-            "not an experiment of the paper, whose figures for multirn-h stand here for comparison",
+            COMPARED,
             f"{longer} epochs of 9,800 fresh images with all 36 questions each, one-cycle to 0.0015, averaged weights",
         ),
     )

@@ -6,9 +6,11 @@ from bcn.engine.recipe import Data, Optim, Recipe, Scale
 from bcn.paper.recipes.row import ROWS, Row, row, vary
 from bcn.paper.tables import published
 
+NO_DECAY = "no weight decay; the paper does not give any"
 OPEN = (
-    "the paper does not give the batch size (8 images with 20 questions each here), weight decay (none here) "
-    "or the initialisation (PyTorch's default here)",
+    "the paper does not give the batch size (8 images with 20 questions each here) or the initialisation (PyTorch's "
+    "default here)",
+    NO_DECAY,
     "all questions about an image are in the same step; the paper does not say how it groups them",
     "the epoch that is best on 1,000 validation images is tested; the paper does not say which it tests",
 )
@@ -124,15 +126,15 @@ def legacy(of: Row) -> Row:
         if scale != "cpu":
             return base
         epochs, decay, peak = 36, 1e-4, base.optim.lr
-        longer = {SCHEDULE.format(base.epochs, peak): SCHEDULE.format(epochs, peak)}
+        changed = {
+            SCHEDULE.format(base.epochs, peak): SCHEDULE.format(epochs, peak),
+            NO_DECAY: f"weight decay of {decay:g}, as the paper has for CLEVR; it does not give any here",
+        }
         return replace(
             base,
             optim=replace(base.optim, weight_decay=decay),
             epochs=epochs,
-            deviations=(
-                *(longer.get(deviation, deviation) for deviation in base.deviations),
-                f"weight decay of {decay:g} after all, as the paper has for CLEVR",
-            ),
+            deviations=tuple(changed.get(deviation, deviation) for deviation in base.deviations),
         )
 
     return recipe

@@ -15,7 +15,7 @@ OPEN = (
     "the epoch that is best on the last 1,000 training images, which are not trained on, is tested, on CLEVR's split "
     "val: the answers of its test split are not public, and the paper does not say which epoch it tests",
     "the paper does not give the preparation of pixels (mean and spread of the data here) or the initialisation "
-    "(PyTorch's default here, but for CNN and BCN, He's, the LSTM, Glorot's and orthogonal, the first layer that sees "
+    "(PyTorch's default here, but for the CNN, He's, the LSTM, Glorot's and orthogonal, the first layer that sees "
     "image and question, which objects, coordinates and a word of the question move equally, and GloVe's vectors as "
     "they are)",
 )
