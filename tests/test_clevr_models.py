@@ -309,6 +309,21 @@ def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
     assert list(record["metrics"]["test"]) == ["all"]
 
 
+def test_a_finished_run_of_another_folder_is_not_shown(data: Path, tmp_path: Path) -> None:
+    run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
+    first = CliRunner().invoke(app, [*run, str(data / "mine")])
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(app, [*run, str(data / "mine")])
+    assert "record.json" in again.output.replace("\n", "")
+    other = own_layout(tmp_path / "other", images=28, kinds=True)
+    draw(other / "pictures" / "0.png", "blue", 4, 50)
+    said = CliRunner().invoke(app, [*run, str(other)]).exception
+    assert isinstance(said, BcnError)
+    assert "began with other data" in str(said)
+    nowhere = CliRunner().invoke(app, [*run, str(tmp_path / "nowhere")]).exception
+    assert "nowhere is not a directory" in str(nowhere)
+
+
 def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
     path = own_layout(tmp_path / "mine", kinds=True) / "questions.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]

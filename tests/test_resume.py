@@ -179,7 +179,7 @@ def test_other_data_is_not_trained_on_unnoticed(tmp_path: Path, monkeypatch: pyt
     recipe = plain("smoke")
     train_without_test(recipe, tmp_path, monkeypatch)
     monkeypatch.setitem(__import__("blobs").SIZES, "test", 98)
-    with pytest.raises(BcnError, match=r"changed since it began \(test\)"):
+    with pytest.raises(BcnError, match=r"began with other data \(test\)"):
         train(recipe, seed=0, runs=tmp_path)
 
 

@@ -48,12 +48,13 @@ class Run:
         return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
 
     def hold_data(self, checksums: dict[str, str]) -> None:
-        """Refuse to go on with other data than the run began with."""
+        """Refuse other data than the run began with."""
         began = self.manifest.setdefault("data", checksums)
         if began != checksums:
             changed = ", ".join(name for name in checksums if began.get(name) != checksums[name])
             raise BcnError(
-                f"the data of {self.path} changed since it began ({changed}); restore it, or move the run away"
+                f"{self.path} began with other data ({changed}): give the data that it began with, or another "
+                "directory with --runs"
             )
 
     def write(self, event: dict[str, Any]) -> None:

@@ -262,6 +262,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a recipe to its end and give its record; the same call goes on with a run that was stopped.
 
+    The record of a run that is finished is given only for the data that it was trained on.
     `overrides` are the assignments that made the recipe differ from its table's row; they are noted, not applied.
     """
     check(recipe)
@@ -281,11 +282,14 @@ def train(
             record = begun.record() if begun is not None else None
         default = begun.manifest["threads"] if begun is not None else default_threads(ranks.local_world)
         default, record = ranks.same((default, record))
-        if record is not None:
-            return dict(record)
         torch.set_num_threads(threads or default)
         with ranks.together():
             sets = Sets.open(recipe, data)
+            if begun is not None and record is not None:
+                begun.hold_data(sets.checksums())
+        if record is not None:
+            return dict(record)
+        with ranks.together():
             sets.check(recipe)
             trainer = Trainer(recipe, seed, sets, ranks=ranks, stop=stop, save_minutes=save_minutes)
             check_fit(trainer.state.model, sets.train, recipe.model)
