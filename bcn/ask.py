@@ -14,13 +14,14 @@ from torch import Tensor, nn
 
 from bcn.data.batch import Preprocessing
 from bcn.data.clevr.vocabulary import UNKNOWN, Vocabulary
+from bcn.data.decode import squeeze
 from bcn.data.files import checksum, read_json
 from bcn.data.sort_of_clevr import from_sentence, to_sentence
 from bcn.engine.evaluate import ask as run
 from bcn.engine.trained import load_trained
 from bcn.errors import BcnError, did_you_mean
 from bcn.models.registry import image_shape, list_models
-from bcn.picture import Picture, fit, read_picture, squeeze
+from bcn.picture import Picture, fit, read_picture
 
 WEIGHTS = Path(__file__).parent / "weights"
 READERS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {

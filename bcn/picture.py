@@ -6,15 +6,16 @@ C x H x W pixels, h x w positions of the map that the BCN sees.
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
+from bcn.data.decode import upright
 from bcn.data.files import atomic_write
 from bcn.errors import BcnError
 
 Picture = Image.Image | np.ndarray | str | Path
 """a PIL image, an array of uint8 (H, W) or (H, W, 3), or where the file is"""
 LARGEST = 4096
-"""pixels of the longer side that are accepted"""
+"""pixels of the longer side that are accepted where an image keeps its shape"""
 INK = (214, 31, 214)
 """of the map: none of Sort-of-CLEVR's colours, and seen on white and on black"""
 SHOWN = 450
@@ -22,7 +23,7 @@ SHOWN = 450
 
 
 def read_picture(picture: Picture) -> Image.Image:
-    """The image as RGB or, where it has no colours, as L; what is transparent becomes white."""
+    """The image, upright, as RGB or, where it has no colours, as L; what is transparent becomes white."""
     if isinstance(picture, np.ndarray):
         if picture.dtype != np.uint8 or picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] != 3):
             given = f"{picture.dtype} of {picture.shape}"
@@ -41,12 +42,18 @@ def read_picture(picture: Picture) -> Image.Image:
             raise BcnError(
                 f"{picture} cannot be read as an image: give a whole PNG, JPEG or other image file"
             ) from error
-    if not 0 < min(image.size) <= max(image.size) <= LARGEST:
-        raise BcnError(f"the image has {image.width}x{image.height} pixels: each side may have 1 to {LARGEST}")
-    image = ImageOps.exif_transpose(image)
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-    return image.convert("L" if image.mode in ("1", "L", "I", "I;16", "F") else "RGB")
+    if 0 in image.size:
+        raise BcnError(f"the image has {image.width}x{image.height} pixels: give one that is not empty")
+    return upright(image)
+
+
+def check_sides(image: Image.Image) -> Image.Image:
+    """Refuse an image with a side that is too long."""
+    if max(image.size) > LARGEST:
+        raise BcnError(
+            f"the image has {image.width}x{image.height} pixels: each side may have 1 to {LARGEST}, so make it smaller"
+        )
+    return image
 
 
 def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
@@ -55,7 +62,7 @@ def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
     Models of one channel know light ink on a dark ground; an image that is mostly light is inverted for them.
     """
     channels, side = size[0], min(size[1:])
-    scale = side / min(image.size)
+    scale = side / min(check_sides(image).size)
     if scale != 1:
         wanted = (max(side, round(image.width * scale)), max(side, round(image.height * scale)))
         # a box filter gives an image that was enlarged by a whole number back as it was
@@ -64,13 +71,6 @@ def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
         return np.array(image.convert("RGB")).transpose(2, 0, 1)
     pixels_HW = np.array(image.convert("L"))
     return (255 - pixels_HW if np.median(pixels_HW) > 127 else pixels_HW)[None]
-
-
-def squeeze(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
-    """(C, H, W) uint8 of exactly `size`, whatever the image's shape, as data sets with questions in words are read."""
-    _, height, width = size
-    resized = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-    return np.array(resized).transpose(2, 0, 1)
 
 
 def overlay(image: Image.Image, count_hw: np.ndarray, *, centre: tuple[float, float] | None = None) -> Image.Image:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_weights import digit_weights, scene_run
+from small_weights import digit_weights, scene_run, word_weights
 
 import bcn
 import bcn.ask
@@ -172,6 +172,11 @@ def test_weights_by_name(tmp_path, monkeypatch):
         bcn.load("scaled-mnist/bcn")
 
 
+def test_photographs_of_any_size_where_the_shape_is_not_kept():
+    large = Image.new("RGB", (5000, 30), "red")
+    assert bcn.load(word_weights()).pixels(large).shape == (1, 3, 128, 128)
+
+
 def test_what_is_refused(reasoner, scene, tmp_path):
     (tmp_path / "text.png").write_text("text")
     finder = bcn.load(digit_weights())
@@ -182,7 +187,7 @@ def test_what_is_refused(reasoner, scene, tmp_path):
         "there is no image": lambda: reasoner.ask(tmp_path / "none.png", "is red left?"),
         "cannot be read as an image": lambda: reasoner.ask(tmp_path / "text.png", "is red left?"),
         "is no image": lambda: reasoner.ask(scene / 255, "is red left?"),
-        "each side may have": lambda: finder.find(np.zeros((5000, 10), np.uint8)),
+        "each side may have 1 to 4096, so make it smaller": lambda: finder.find(np.zeros((5000, 10), np.uint8)),
         "has no BCN": lambda: bcn.load(digit_weights("scaled-mnist/baseline")).broadcast(scene),
         "does not end like an image": lambda: write_picture(Image.new("L", (5, 5)), tmp_path / "map.txt"),
     }

@@ -127,7 +127,8 @@ def test_bad_scenes_are_answered_in_one_sentence(client, change, message):
 
 def test_bad_images_are_answered_in_one_sentence(client):
     image = png(Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)))
-    for content in (b"", b"text", image[:200], image[:-2000]):
+    wide = png(Image.new("L", (5000, 10)))
+    for content in (b"", b"text", image[:200], image[:-2000], wide):
         response = client.post("/api/find", content=content, headers={"Content-Type": "image/png"})
         assert response.status_code == 422
         assert set(response.json()) == {"error"}

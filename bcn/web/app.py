@@ -37,7 +37,7 @@ from bcn.data.sort_of_clevr import (
     to_sentence,
 )
 from bcn.errors import BcnError
-from bcn.picture import Picture, read_picture
+from bcn.picture import Picture, check_sides, read_picture
 from bcn.web.schema import (
     AskedAll,
     FoundAll,
@@ -260,7 +260,7 @@ def _decode(content: bytes) -> Image.Image:
     if len(content) > LARGEST:
         raise BcnError(f"the image has {len(content)} bytes: accepted are up to {LARGEST}")
     try:
-        return read_picture(Image.open(io.BytesIO(content)))
+        return read_picture(check_sides(Image.open(io.BytesIO(content))))
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise BcnError("what was sent is not an image: send the bytes of a whole PNG or JPEG file") from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from bcn.data.clevr.layout import LINES, Asked, list_splits, own_lines, parse_line, question_file, read_questions
 from bcn.data.clevr.make import join_parts
 from bcn.data.clevr.vocabulary import tokens
+from bcn.data.decode import upright
 from bcn.errors import BcnError
 
 SHOWN = 5
@@ -136,7 +137,7 @@ def _digest(path: Path) -> bytes | None:
 
     try:
         with Image.open(path) as image:
-            return hashlib.sha256(image.convert("RGB").tobytes()).digest()
+            return hashlib.sha256(upright(image).convert("RGB").tobytes()).digest()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
 

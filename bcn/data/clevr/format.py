@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
+from bcn.data.decode import squeeze, upright
 from bcn.data.draw import permutation
 from bcn.errors import BcnError
 
@@ -248,7 +250,19 @@ def _read_images(root: Path, split: str, files: list[str], size: int) -> np.ndar
             array[index] = picture
         array.flush()
 
-    return open_cache(_name(root), f"{split}-{size}-{_mark(root, split)}", write)["image"]
+    return open_cache(_name(root), f"{split}-{size}-{_mark_images(root, files)}", write)["image"]
+
+
+def _mark_images(root: Path, files: list[str]) -> str:
+    """Changes when an image is replaced, comes or goes."""
+    digest, place = hashlib.sha256(), root.resolve()
+    for file in files:
+        path, seen = os.path.join(place, file), "nothing"
+        with suppress(OSError, ValueError):  # who decodes it will say so
+            state = os.stat(path)
+            seen = f"{state.st_size} {state.st_mtime_ns}"
+        digest.update(f"{path} {seen}\n".encode())
+    return digest.hexdigest()[:12]
 
 
 def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
@@ -261,9 +275,7 @@ def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
 
         try:
             with Image.open(path) as image:
-                return np.asarray(image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)).transpose(
-                    2, 0, 1
-                )
+                return squeeze(upright(image), (3, size, size))
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise BcnError(f"cannot read the image {path}: {error}; `bcn data check` finds all such files") from error
 
