@@ -11,9 +11,9 @@ from PIL.ExifTags import Base
 from small_weights import word_weights
 
 import bcn
-from bcn.data.batch import Preprocessing
+from bcn.data.batch import LACKED, NO_ANSWER, Preprocessing
 from bcn.data.clevr.check import check_directory
-from bcn.data.clevr.format import ANSWERS, NO_ANSWER, open_questions, shortest
+from bcn.data.clevr.format import ANSWERS, open_questions, shortest
 from bcn.data.clevr.layout import list_splits, read_questions, stream
 from bcn.data.clevr.program import KINDS, kind_of
 from bcn.data.clevr.question import make_questions
@@ -98,7 +98,7 @@ def test_words_and_answers_are_those_of_training(clevr: Path) -> None:
     batch = other[[0, 1]]
     assert batch.question is not None
     assert set(batch.question.unique().tolist()) <= {0, 1, 2}
-    assert set(batch.answer.unique().tolist()) <= {NO_ANSWER, 0, 1}
+    assert set(batch.answer.unique().tolist()) == {NO_ANSWER, LACKED, 0, 1}
 
 
 def test_a_split_without_answers_is_read(clevr: Path) -> None:

@@ -21,10 +21,11 @@ from bcn.data.clevr.stand_in import stand_in
 from bcn.data.glove import load_glove
 from bcn.data.registry import open_dataset
 from bcn.engine.evaluate import evaluate, loss_sum, metrics
-from bcn.engine.recipe import fingerprint
+from bcn.engine.recipe import Data, fingerprint
 from bcn.engine.sets import Sets
 from bcn.engine.state import State
 from bcn.engine.train import train
+from bcn.engine.trained import load_trained
 from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.results import Result
@@ -324,6 +325,33 @@ def test_a_finished_run_of_another_folder_is_not_shown(data: Path, tmp_path: Pat
     assert "nowhere is not a directory" in str(nowhere)
 
 
+def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> None:
+    path = own_layout(tmp_path / "mine", 8) / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["split"] = "train" if number < 8 else "val"
+        line["answer"] = {8: "purple", 9: None}.get(number, line["answer"])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recipe = replace(find_recipe("own", "smoke"), data=Data("own"))
+    record = train(recipe, seed=0, runs=tmp_path / "runs", data=path.parent)
+    assert record["metrics"]["test"]["all"]["total"] == 7  # not the one that has no answer
+    dataset = open_dataset("own", "val", data=path.parent)
+    batch = dataset[range(len(dataset))]
+    assert (batch.answer == -1).sum() == 3  # purple, and twice the number of three squares
+    run, picture = tmp_path / "runs" / record["run"], tmp_path / "confusion.png"
+    said = CliRunner().invoke(
+        app, ["eval", str(run), "--data", str(path.parent), "--json", "--confusion", str(picture)]
+    )
+    assert json.loads(said.output)["metrics"] == record["metrics"]["test"]
+    assert picture.exists()
+    logits = torch.randn(*batch.answer.shape, len(dataset.answers))
+    known = batch.answer >= 0
+    by_hand = -logits.log_softmax(-1)[known][torch.arange(4), batch.answer[known]].sum()
+    torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
+    tally = evaluate(load_trained(run)[0], dataset, batch=3)
+    assert tally.mean_loss == pytest.approx(tally.loss / 4)
+
+
 def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
     path = own_layout(tmp_path / "mine", kinds=True) / "questions.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -355,7 +383,7 @@ def test_words_of_a_model_for_other_data(data: Path) -> None:
     before, after = dataset[range(5)], other[range(5)]
     for was, now in zip(before.answer.flatten().tolist(), after.answer.flatten().tolist(), strict=True):
         name = dataset.answers[was] if was >= 0 else None
-        assert now == (answers.index(name) if name in answers else -100)
+        assert now == (-100 if name is None else answers.index(name) if name in answers else -1)
 
 
 def glove_file(path: Path, words: dict[str, float]) -> None:
@@ -400,8 +428,6 @@ def test_glove_from_the_package(tmp_path: Path) -> None:
 
 
 def test_the_model_takes_its_sizes_from_the_data(data: Path, tmp_path: Path) -> None:
-    from bcn.engine.trained import load_trained
-
     train(find_recipe("own", "smoke"), seed=0, runs=tmp_path, data=data / "mine")
     model, description = load_trained(next(path for path in tmp_path.iterdir() if path.is_dir()))
     assert description["answers"] == sorted(["red", "green", "blue", "1", "2", "3"])

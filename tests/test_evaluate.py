@@ -67,7 +67,7 @@ def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
     assert metrics(tally, dataset)["localisation"] == pytest.approx(expected, abs=1e-6)
     assert tally.total == 97
     assert tally.correct == int((dataset.answer == 0).sum())
-    assert tally.confusion_KAA[0, :, 0].tolist() == np.bincount(dataset.answer, minlength=3).tolist()
+    assert tally.confusion_KTA[0, :, 0].tolist() == np.bincount(dataset.answer, minlength=4).tolist()
     cross_entropy = [math.log(math.e + 2) - (answer == 0) for answer in dataset.answer]
     squares = [float(((centre - 0.5) ** 2).mean()) for centre in dataset.centre]
     assert tally.loss == pytest.approx(sum(cross_entropy) + sum(squares), rel=1e-5)
@@ -83,9 +83,9 @@ def test_no_localisation_where_no_centres_are_compared() -> None:
 
 def test_a_kind_that_was_never_asked_is_shown_with_nothing() -> None:
     dataset = open_dataset("sort-of-clevr-v1", "val", images=1)
-    confusion_KAA = torch.zeros(6, 10, 10, dtype=torch.int64)
-    confusion_KAA[1, 2, 2], confusion_KAA[1, 2, 3] = 3, 1
-    figures = metrics(Tally(confusion_KAA, 0.0, None), dataset)
+    confusion_KTA = torch.zeros(6, 11, 10, dtype=torch.int64)
+    confusion_KTA[1, 2, 2], confusion_KTA[1, 2, 3] = 3, 1
+    figures = metrics(Tally(confusion_KTA, 0.0, None), dataset)
     assert set(figures) == {"all", "relational", "non_relational", *dataset.kinds}
     assert len(dataset.kinds) == 6
     asked = {"all", "non_relational", dataset.kinds[1]}
@@ -97,7 +97,7 @@ def test_a_kind_that_was_never_asked_is_shown_with_nothing() -> None:
 def test_the_batch_does_not_matter(batch: int) -> None:
     dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
     assert torch.equal(
-        evaluate(Guess(), dataset, batch=batch).confusion_KAA, evaluate(Guess(), dataset, batch=10).confusion_KAA
+        evaluate(Guess(), dataset, batch=batch).confusion_KTA, evaluate(Guess(), dataset, batch=10).confusion_KTA
     )
 
 

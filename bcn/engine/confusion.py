@@ -15,17 +15,20 @@ def draw_confusion(tally: Tally, answers: tuple[str, ...], path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise BcnError("a confusion picture needs matplotlib: pip install 'bcn[plot]'") from error
-    count_AA = tally.confusion_KAA.sum(0)
-    share_AA = count_AA / count_AA.sum(1, keepdim=True).clamp(min=1)
+    count_TA = tally.confusion_KTA.sum(0)
+    true = (*answers, "any other")
+    if not count_TA[-1].any():
+        count_TA, true = count_TA[:-1], answers
+    share_TA = count_TA / count_TA.sum(1, keepdim=True).clamp(min=1)
     side = 1.5 + 0.55 * len(answers)
     figure = Figure(figsize=(side, side), layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(share_AA.numpy(), cmap="Blues", vmin=0, vmax=1)
-    for row, column in torch.nonzero(count_AA).tolist():
-        colour = "white" if share_AA[row, column] > 0.5 else "black"
-        axes.text(column, row, f"{count_AA[row, column]}", ha="center", va="center", color=colour, fontsize=7)
+    axes.imshow(share_TA.numpy(), cmap="Blues", vmin=0, vmax=1)
+    for row, column in torch.nonzero(count_TA).tolist():
+        colour = "white" if share_TA[row, column] > 0.5 else "black"
+        axes.text(column, row, f"{count_TA[row, column]}", ha="center", va="center", color=colour, fontsize=7)
     axes.set_xticks(range(len(answers)), answers, rotation=90)
-    axes.set_yticks(range(len(answers)), answers)
+    axes.set_yticks(range(len(true)), true)
     axes.set_xlabel("answer given")
     axes.set_ylabel("true answer")
     axes.set_title(f"{tally.correct:,} of {tally.total:,} right", fontsize=10)

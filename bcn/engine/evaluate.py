@@ -1,6 +1,7 @@
 """Evaluation: counts first, figures from counts.
 
-B images, Q questions about each, A answers, K kinds of questions, C x H x W pixels.
+B images, Q questions about each, A answers, T = A + 1 true answers, of which the last stands for all that the model
+lacks, K kinds of questions, C x H x W pixels.
 """
 
 import math
@@ -13,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bcn.data.batch import Batch, Dataset
+from bcn.data.batch import LACKED, NO_ANSWER, Batch, Dataset
 from bcn.data.clevr.program import FAMILIES
 from bcn.data.clevr.program import KINDS as CLEVR_KINDS
 from bcn.data.sort_of_clevr.questions import KINDS
@@ -36,7 +37,7 @@ Z95 = 1.959963984540054
 class Tally:
     """What an evaluation counted."""
 
-    confusion_KAA: Tensor
+    confusion_KTA: Tensor
     """int64: how often, for a kind of question and a true answer, each answer was given"""
     loss: float
     """the sum of the losses"""
@@ -45,11 +46,16 @@ class Tally:
 
     @property
     def correct(self) -> int:
-        return int(self.confusion_KAA.diagonal(dim1=1, dim2=2).sum())
+        return int(self.confusion_KTA.diagonal(dim1=1, dim2=2).sum())
 
     @property
     def total(self) -> int:
-        return int(self.confusion_KAA.sum())
+        return int(self.confusion_KTA.sum())
+
+    @property
+    def mean_loss(self) -> float:
+        """Over the questions whose answer the model has."""
+        return self.loss / max(1, int(self.confusion_KTA[:, :-1].sum()))
 
 
 def move(batch: Batch, device: torch.device) -> Batch:
@@ -68,7 +74,8 @@ def ask(model: nn.Module, image_BCHW: Tensor, question: Tensor | None) -> tuple[
 
 def loss_sum(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise: bool) -> Tensor:
     """The cross-entropy of every answer, plus with equal weight the mean square error of every centre, summed."""
-    loss = F.cross_entropy(logits.flatten(0, -2), batch.answer.flatten(), reduction="sum")
+    answer = batch.answer.masked_fill(batch.answer == LACKED, NO_ANSWER)
+    loss = F.cross_entropy(logits.flatten(0, -2), answer.flatten(), reduction="sum")
     if centre_B2 is None:
         return loss
     if not localise or batch.centre is None:
@@ -90,7 +97,8 @@ def evaluate(
     """Ask everything that the data set asks. Ranks share it out without padding, and the totals are proven."""
     ranks = ranks or Ranks()
     kinds, answers = max(1, len(dataset.kinds)), len(dataset.answers)
-    counts = torch.zeros(kinds * answers**2 + 3, dtype=torch.int64, device=ranks.device)  # and answers, images, centres
+    cells = kinds * (answers + 1) * answers
+    counts = torch.zeros(cells + 3, dtype=torch.int64, device=ranks.device)  # and answers, images, centres
     sums = torch.zeros(3, dtype=torch.float64, device=ranks.device)  # loss, x, y
     was_training = model.training
     model.eval()
@@ -100,9 +108,10 @@ def evaluate(
         part = move(dataset[mine[start : start + batch]], ranks.device)
         logits, centre_B2 = ask(model, dataset.preprocessing(part.image), part.question)
         kind = torch.zeros_like(part.answer) if part.kind is None else part.kind
-        cell = (kind * answers + part.answer) * answers + logits.argmax(-1)
-        asked = part.answer >= 0  # not the padding of images with fewer questions than others
-        counts[:-3] += torch.bincount(cell[asked], minlength=kinds * answers**2)
+        true = part.answer.masked_fill(part.answer == LACKED, answers)
+        cell = (kind * (answers + 1) + true) * answers + logits.argmax(-1)
+        asked = true >= 0  # not the padding of images with fewer questions than others
+        counts[:-3] += torch.bincount(cell[asked], minlength=cells)
         counts[-3] += asked.sum()
         counts[-2] += len(part.image)
         sums[0] += loss_sum(logits, centre_B2, part, localise=localise)
@@ -114,7 +123,7 @@ def evaluate(
     assert int(counts[-2]) == len(dataset), f"{counts[-2]} of {len(dataset)} images were evaluated"
     assert counts[:-3].sum() == counts[-3], "not every answer was counted"
     loss, x, y = sums.tolist()
-    return Tally(counts[:-3].view(kinds, answers, answers), loss, (x, y) if counts[-1] else None)
+    return Tally(counts[:-3].view(kinds, answers + 1, answers), loss, (x, y) if counts[-1] else None)
 
 
 def wilson(correct: float, total: int) -> tuple[float, float]:
@@ -142,8 +151,8 @@ def metrics(tally: Tally, dataset: Dataset) -> dict[str, Any]:
     parts |= {name: slice(kind, kind + 1) for kind, name in enumerate(dataset.kinds)}
     figures: dict[str, Any] = {}
     for name, part in parts.items():
-        confusion_KAA = tally.confusion_KAA[part]
-        correct, total = int(confusion_KAA.diagonal(dim1=1, dim2=2).sum()), int(confusion_KAA.sum())
+        confusion_KTA = tally.confusion_KTA[part]
+        correct, total = int(confusion_KTA.diagonal(dim1=1, dim2=2).sum()), int(confusion_KTA.sum())
         figures[name] = {"correct": correct, "total": total, "accuracy": round(correct / total, 6) if total else None}
         if total:
             figures[name]["interval"] = [round(bound, 6) for bound in wilson(correct, total)]

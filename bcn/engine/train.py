@@ -155,7 +155,7 @@ class Trainer:
         event = {"event": "epoch", "epoch": at.epoch + 1, "step": at.step, "loss": float(state.loss) / at.index}
         if self.sets.val is not None:
             tally = self.evaluate(self.sets.val)
-            event |= {"val_loss": tally.loss / max(1, tally.total), **headline(metrics(tally, self.sets.val))}
+            event |= {"val_loss": tally.mean_loss, **headline(metrics(tally, self.sets.val))}
             if state.keep_best((tally.correct, -tally.loss)) and state.best is not None:
                 self.write_weights("best", state.best, at.epoch + 1)
         state.tick()

@@ -3,7 +3,8 @@
 Questions are read once to arrays of numbers, images decoded once to a memory-mapped array, both kept in the cache.
 A row of the data set is an image with up to ten of its questions; an image with more has several rows. A batch is
 padded to its longest question with 0, and to the most questions of a row with questions of padding only, whose answer
-is -100: cross_entropy ignores it. A question without an answer (a test split) has -100 too.
+is -100: cross_entropy ignores it. A question without an answer (a test split) has -100 too; one whose answer the
+training split never gives has -1, and counts as wrong.
 
 T questions, N images, B rows of a batch, Q questions of a row, L words of a question, C x S x S pixels.
 """
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bcn.data.batch import Batch, Preprocessing
+from bcn.data.batch import LACKED, NO_ANSWER, Batch, Preprocessing
 from bcn.data.cache import open_cache
 from bcn.data.clevr.layout import LINES, list_splits, question_file, training_split
 from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
@@ -33,7 +34,6 @@ from bcn.errors import BcnError
 
 ANSWERS = ("yes", "no", *map(str, range(11)), *(value for values in ATTRIBUTES.values() for value in values))
 """CLEVR's 28 answers"""
-NO_ANSWER = -100
 NO_KIND = "other"
 """the kind of a question that says none, where others do"""
 ROW = 10
@@ -179,7 +179,7 @@ def _renumber(local: np.ndarray, table: list[int]) -> np.ndarray:
 
 def _places(names: np.ndarray, among: Sequence[str]) -> list[int]:
     place = {name: index for index, name in enumerate(among)}
-    return [place.get(name, NO_ANSWER) for name in names.tolist()]
+    return [place.get(name, LACKED) for name in names.tolist()]
 
 
 def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bcn.data.clevr.format import NO_ANSWER, QuestionDataset, open_questions
+from bcn.data.batch import LACKED, NO_ANSWER
+from bcn.data.clevr.format import QuestionDataset, open_questions
 from bcn.data.clevr.layout import LINES, list_splits
 from bcn.data.clevr.lessons import LESSONS
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
@@ -61,7 +62,7 @@ def open_named(name: str, split: str, *, data: str | Path | None = None, images:
             remedy = f'give some of its lines "split": "{wanted}"' if name == "own" else REMEDIES[name]
             raise BcnError(f"{directory} has no split {wanted!r}: it has {', '.join(there)}; {remedy}")
         dataset = open_questions(directory, wanted, size=size)
-        if name == "own" and split == wanted == "test" and "val" in there and (dataset.answer < 0).all():
+        if name == "own" and split == wanted == "test" and "val" in there and (dataset.answer == NO_ANSWER).all():
             dataset = open_questions(directory, "val", size=size)
     stop = len(dataset.image) if stop is None else stop
     if images is not None and images > stop - start:
@@ -72,16 +73,16 @@ def open_named(name: str, split: str, *, data: str | Path | None = None, images:
 
 
 def in_words_of(dataset: QuestionDataset, words: Sequence[str], answers: Sequence[str]) -> QuestionDataset:
-    """The same questions in the words and answers of a trained model; answers that it cannot give are not asked for."""
+    """The same questions in the words and answers of a trained model; it is wrong where it lacks the answer."""
     vocabulary = Vocabulary(tuple(words))
     number = {word: place + SPECIAL for place, word in enumerate(words)}
     place = {answer: index for index, answer in enumerate(answers)}
     word_V = np.array([PADDING, UNKNOWN, *(number.get(word, UNKNOWN) for word in dataset.vocabulary.words)])
-    answer_A = np.array([*(place.get(answer, NO_ANSWER) for answer in dataset.answers), NO_ANSWER])
+    answer_A = np.array([*(place.get(answer, LACKED) for answer in dataset.answers), LACKED])
     return replace(
         dataset,
         vocabulary=vocabulary,
         answers=tuple(answers),
         question=word_V[dataset.question],
-        answer=answer_A[np.where(dataset.answer < 0, -1, dataset.answer)],
+        answer=np.where(dataset.answer < 0, dataset.answer, answer_A[dataset.answer.clip(min=0)]),
     )
