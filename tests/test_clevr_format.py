@@ -1,6 +1,7 @@
 """The reader of images and questions: CLEVR's layout, ours, and anyone's own."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -208,7 +209,7 @@ def test_check_finds_what_is_wrong(own: Path) -> None:
     assert check_directory(own) == [
         "1 images are missing: d.png",
         "1 images cannot be read: b/b.jpg",
-        "1 images are in more than one split: a.png",
+        "1 images are in more than one split: a.png (train) = a.png (val) = c.png (val)",
         "1 answers are given once only in train: dog",
         "2 words of val are not among those of train: a, whale",
         "1 answers of val are never given in train: bird",
@@ -232,6 +233,14 @@ GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "t
         (json.dumps(GOOD | {"image": ["a.png"]}).encode(), 'line 5: "image" is neither a text nor a number'),
         (json.dumps(GOOD | {"answer": ["yes"]}).encode(), 'line 5: "answer" is neither a text nor a number'),
         (json.dumps(GOOD | {"question": "?!"}).encode(), "line 5: the question has no words"),
+        (
+            json.dumps(GOOD | {"image": "/a.png"}).encode(),
+            'line 5: "image" is "/a.png", and not a path within',
+        ),
+        (json.dumps(GOOD | {"image": "b/../../a.png"}).encode(), 'line 5: "image" is "b/../../a.png", and not a path'),
+        (json.dumps(GOOD | {"kind": "all"}).encode(), 'line 5: "kind" is "all", which is the name of another figure'),
+        (json.dumps(GOOD | {"kind": "localisation"}).encode(), 'line 5: "kind" is "localisation", which is the name'),
+        (b"[" * 200_000, "line 5: it has too many brackets within brackets"),
         (json.dumps(GOOD | {"answer": None}).encode(), "1 questions of train have no answer"),
         (json.dumps(GOOD | {"split": 3}).encode(), "1 splits are not used (train, val and test are): 3"),
         (json.dumps(GOOD | {"answer": " Yes"}).encode(), "1 answers are written in several ways"),
@@ -258,6 +267,85 @@ def test_check_wants_something_to_choose_the_epoch_by(tmp_path: Path) -> None:
     _picture(tmp_path / "a.png", 9)
     (tmp_path / "questions.jsonl").write_text(f"{json.dumps(GOOD)}\n" * 2)
     assert "has no split val" in check_directory(tmp_path)[0]
+
+
+def test_check_wants_answers_to_learn_from_and_to_choose_by(own: Path) -> None:
+    path = own / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().split("\n") if line]
+    for split in ("val", "train"):
+        for line in lines:
+            line["answer"] = None if line["split"] == split else line["answer"]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert f"no question of {split} has an answer" in check_directory(own)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\n \n", "asks nothing: give it a line for each question"),
+        (json.dumps(GOOD).encode("utf-16"), "is written in UTF-16, or is no text: save it as UTF-8"),
+        (None, "Is a directory; give a file with a line for each question"),
+    ],
+)
+def test_a_file_without_lines_to_read_is_one_sentence(content: bytes | None, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(BcnError, match=problem):
+        open_questions(tmp_path, "train")
+    try:
+        (said,) = check_directory(tmp_path)
+    except BcnError as error:
+        said = str(error)
+    assert problem in said
+
+
+def test_splits_are_looked_for_once(own: Path) -> None:
+    path = own / "questions.jsonl"
+    state = path.stat()
+    assert list_splits(own) == ["train", "val"]
+    path.write_bytes(b"?" * state.st_size)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert list_splits(own) == ["train", "val"]
+    path.write_text(json.dumps(GOOD | {"split": "test"}))
+    assert list_splits(own) == ["test"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"question_index": "abc"}, '"question_index" is not a whole number'),
+        ({"question": None}, '"question" is neither a text nor a number'),
+        ({"question": "?"}, "the question has no words"),
+        ({"image_filename": {}}, '"image_filename" is neither a text nor a number'),
+        ({"program": "count"}, '"program" is not a list of functions'),
+        ({"program": [{"function": "cuont"}]}, "unknown kind of question 'cuont': did you mean 'count'?"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_of_clevr_is_said(clevr: Path, change: dict, problem: str) -> None:
+    path = clevr / "questions" / "CLEVR_val_questions.json"
+    content = json.loads(path.read_text())
+    content["questions"][3] |= change
+    path.write_text(json.dumps(content))
+    with pytest.raises(BcnError) as said:
+        open_questions(clevr, "val", size=16)
+    assert str(said.value) == f"{path}, question 3: {problem} (docs/clevr.md shows the form)"
+    assert str(said.value) in check_directory(clevr)
+
+
+def test_a_file_of_clevr_that_is_not_text(clevr: Path) -> None:
+    path = clevr / "questions" / "CLEVR_val_questions.json"
+    path.write_bytes(path.read_bytes().replace(b"there", b"th\xe9re"))
+    with pytest.raises(BcnError, match=r"CLEVR_val_questions\.json is not in UTF-8"):
+        open_questions(clevr, "val", size=16)
+    path.write_text('{"questions": [' + "[" * 200_000)
+    with pytest.raises(BcnError, match="ends or breaks within the list 'questions'"):
+        open_questions(clevr, "val", size=16)
+    path.unlink()
+    path.mkdir()
+    assert list_splits(clevr) == ["test", "train", "valB"]
 
 
 def test_check_of_clevr_reports_a_broken_file(clevr: Path) -> None:

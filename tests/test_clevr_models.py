@@ -352,11 +352,23 @@ def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> Non
     assert tally.mean_loss == pytest.approx(tally.loss / 4)
 
 
+def test_there_must_be_answers_to_learn_from_and_to_choose_by(tmp_path: Path) -> None:
+    path = own_layout(tmp_path / "mine", 12) / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for split, problem in (("val", "has an answer that train has, to choose an epoch by"), ("train", "has an answer:")):
+        for number, line in enumerate(lines):
+            line["split"] = "train" if number < 16 else "val"
+            line["answer"] = None if line["split"] == split else line["answer"]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with pytest.raises(BcnError, match=f"^no question of {split} {problem}"):
+            train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
+
+
 def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
     path = own_layout(tmp_path / "mine", kinds=True) / "questions.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines[::4]:
-        del line["kind"]
+    for number, line in enumerate(lines[::4]):
+        line["kind"] = "other" if number % 2 else None
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
     figures = record["metrics"]["test"]

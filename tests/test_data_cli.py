@@ -219,7 +219,7 @@ def test_check_passes_over_what_is_not_here_unless_it_is_named(empty: Path, monk
         (["show", "sort-of-clevr-v1", "--split", "dev"], "split"),
         (["show", "sort-of-clevr-v1", "--out", "sheet.jpg"], "ends in .png"),
         (["make", "sort-of-clevr-v1", "--questions", "some"], "questions"),
-        (["check", "nothing"], "unknown data set"),
+        (["check", "nothing"], r"unknown data set \(and there is no such directory\) 'nothing'"),
     ],
 )
 def test_bad_commands_are_one_sentence(empty: Path, arguments: list[str], message: str) -> None:

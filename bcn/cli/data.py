@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bcn.cli import app
-from bcn.errors import BcnError
+from bcn.errors import BcnError, did_you_mean
 
 if TYPE_CHECKING:
     from bcn.data.sort_of_clevr.samples import Questions
@@ -103,11 +103,11 @@ def check(
     """
     from bcn.data.checksums import CHECKSUMS, check_dataset, check_files, checked_splits
     from bcn.data.clevr.check import check_directory
-    from bcn.data.registry import find_entry
+    from bcn.data.registry import DATASETS
 
     for name in names or ():
-        if not Path(name).is_dir():
-            find_entry(name)
+        if name not in DATASETS and not Path(name).is_dir():
+            raise did_you_mean("data set (and there is no such directory)", name, DATASETS)
     bad = []
     for name in names or CHECKSUMS:
         own = bool(names) and Path(name).is_dir()

@@ -56,6 +56,10 @@ class Sets(NamedTuple):
 
     def check(self, recipe: Recipe) -> None:
         """Refuse what the recipe asks of the data and the data does not have."""
+        for split in (self.train, self.val):
+            if isinstance(split, QuestionDataset) and not (split.answer >= 0).any():
+                what = "an answer" if split is self.train else "an answer that train has, to choose an epoch by"
+                raise BcnError(f"no question of {split.split} has {what}: give some of them one")
         if recipe.localise and self.test[[0]].centre is None:
             raise BcnError(f"{self.train.name} has no centres to localise; train with localise=false")
         if recipe.augment and (image := self.train[[0]].image) is self.train.augment(image, torch.Generator()):

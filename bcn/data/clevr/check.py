@@ -8,7 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bcn.data.clevr.layout import LINES, Asked, list_splits, own_lines, parse_line, question_file, read_questions
+from bcn.data.clevr.layout import (
+    LINES,
+    NOTHING,
+    Asked,
+    list_splits,
+    own_lines,
+    parse_line,
+    question_file,
+    read_questions,
+)
 from bcn.data.clevr.make import join_parts
 from bcn.data.clevr.vocabulary import tokens
 from bcn.data.decode import upright
@@ -48,6 +57,8 @@ def check_directory(directory: str | Path) -> list[str]:
     own = (root / LINES).exists()
     splits, broken = _read_own(root) if own else _read_clevr(root)
     problems += broken
+    if not splits:
+        return problems or [f"{root / LINES} {NOTHING}"]
     problems += _images(root, {split: read.files for split, read in splits.items()})
     training = next((split for split in ("train", "trainA") if split in splits), None)
     if training is None:
@@ -62,8 +73,10 @@ def check_directory(directory: str | Path) -> list[str]:
     alike = _alike(learned.answers)
     problems += _some(f"{len(alike)} answers are written in several ways, and taken for different ones", alike)
     for split, read in sorted(splits.items()):
-        if read.unanswered and (read.answers or split == training):
+        if read.unanswered and read.answers:
             problems.append(f"{read.unanswered} questions of {split} have no answer")
+        elif read.unanswered and split in (training, "val"):
+            problems.append(f"no question of {split} has an answer")
         if split == training:
             continue
         unknown = sorted(read.words - learned.words)
@@ -123,7 +136,8 @@ def _images(root: Path, files: dict[str, set[Path]]) -> list[str]:
             for split, members in files.items():
                 if path in members:
                     content[digest].add((split, path))
-    leaks = [sorted(places)[0][1] for places in content.values() if len({split for split, _ in places}) > 1]
+    shared = [sorted(places) for places in content.values() if len({split for split, _ in places}) > 1]
+    leaks = [" = ".join(f"{path} ({split})" for split, path in places) for places in shared]
     return [
         *_some(f"{len(missing)} images are missing", missing),
         *_some(f"{len(unreadable)} images cannot be read", unreadable),

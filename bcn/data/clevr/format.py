@@ -23,7 +23,7 @@ from torch import Tensor
 
 from bcn.data.batch import LACKED, NO_ANSWER, Batch, Preprocessing
 from bcn.data.cache import open_cache
-from bcn.data.clevr.layout import LINES, list_splits, question_file, training_split
+from bcn.data.clevr.layout import LINES, NO_KIND, is_ours, list_splits, question_file, training_split
 from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
@@ -34,8 +34,6 @@ from bcn.errors import BcnError
 
 ANSWERS = ("yes", "no", *map(str, range(11)), *(value for values in ATTRIBUTES.values() for value in values))
 """CLEVR's 28 answers"""
-NO_KIND = "other"
-"""the kind of a question that says none, where others do"""
 ROW = 10
 """most questions of a row"""
 CLEVR_PIXELS = Preprocessing(mean=(0.464, 0.462, 0.455), std=(0.096, 0.092, 0.098))
@@ -168,8 +166,7 @@ def shortest(batch: Batch, share: float) -> Batch:
 def _name(root: Path) -> str:
     if (root / LINES).exists():
         return root.resolve().name
-    with open(question_file(root, list_splits(root)[0]), encoding="utf-8") as file:
-        return VERSION if VERSION in file.read(1000) else "clevr-v1.0"
+    return VERSION if is_ours(question_file(root, list_splits(root)[0])) else "clevr-v1.0"
 
 
 def _renumber(local: np.ndarray, table: list[int]) -> np.ndarray:

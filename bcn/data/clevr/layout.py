@@ -9,14 +9,23 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bcn.data.clevr.program import kind_of
+from bcn.data.clevr.scene import VERSION
 from bcn.data.clevr.vocabulary import tokens
 from bcn.errors import BcnError
 
 LINES = "questions.jsonl"
+FORM = '{"image": "1.png", "question": "...", "answer": "..."}'
+"""of a line"""
+NOTHING = f"asks nothing: give it a line for each question, {FORM}"
+NO_KIND = "other"
+"""the kind of a question that says none, where others do"""
+TAKEN = ("all", "localisation")
+"""figures that stand beside those of the kinds, whose names no kind may have"""
 
 
 class Asked(NamedTuple):
@@ -33,14 +42,24 @@ class Asked(NamedTuple):
 def list_splits(directory: Path) -> list[str]:
     """The splits of a directory, in the order of their names."""
     if (directory / LINES).exists():
-        return sorted({split for split, _ in _own(directory)})
-    names = [re.fullmatch(r"CLEVR_(\w+)_questions\.json", path.name) for path in (directory / "questions").glob("*")]
+        state = (directory / LINES).stat()
+        return list(_own_splits(directory, state.st_size, state.st_mtime_ns))
+    files = [path.name for path in (directory / "questions").glob("*") if path.is_file()]
+    names = [re.fullmatch(r"CLEVR_(\w+)_questions\.json", file) for file in files]
     if found := sorted(name[1] for name in names if name):
         return found
     raise BcnError(
         f"{directory} holds neither {LINES} nor questions/CLEVR_<split>_questions.json: "
         "give the directory of a data set in one of these layouts"
     )
+
+
+@cache
+def _own_splits(directory: Path, size: int, modified: int) -> tuple[str, ...]:
+    """The splits of one's own file, which is read again only when it changed."""
+    if splits := {split for split, _ in _own(directory)}:
+        return tuple(sorted(splits))
+    raise BcnError(f"{directory / LINES} {NOTHING}")
 
 
 def training_split(directory: Path) -> str | None:
@@ -63,19 +82,37 @@ def question_file(directory: Path, split: str) -> Path:
     return own if own.exists() else directory / "questions" / f"CLEVR_{split}_questions.json"
 
 
+def is_ours(path: Path) -> bool:
+    """Whether a file of scenes or questions belongs to clevr-like-v1."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return VERSION in file.read(1000)
+
+
 def _clevr(directory: Path, split: str) -> Iterator[Asked]:
     path = question_file(directory, split)
     for position, entry in enumerate(stream(path, "questions")):
         try:
-            image = Path("images") / split / entry["image_filename"]
-            kind = kind_of(entry["program"]) if entry.get("program") else None
-            number = int(entry.get("question_index", position))
-            answer = entry.get("answer")
-            yield Asked(image, entry["question"], None if answer is None else str(answer), kind, number)
-        except (KeyError, TypeError) as error:
-            raise BcnError(
-                f"{path}: question {position} has no usable {error}: see docs/clevr.md for the form"
-            ) from error
+            asked = _parse_entry(split, position, entry)
+        except (ValueError, KeyError, TypeError, BcnError) as error:
+            raise BcnError(f"{path}, question {position}: {_reason(error)} (docs/clevr.md shows the form)") from error
+        yield asked
+
+
+def _parse_entry(split: str, position: int, entry: Any) -> Asked:
+    if not isinstance(entry, dict):
+        raise TypeError("it is not an object in braces")
+    image = Path("images") / split / _text(entry, "image_filename")
+    answer = None if entry.get("answer") is None else _text(entry, "answer")
+    if not isinstance(number := entry.get("question_index", position), int):
+        raise TypeError('"question_index" is not a whole number')
+    return Asked(image, _question(entry), answer, _kind(entry), number)
+
+
+def _kind(entry: dict[str, Any]) -> str | None:
+    try:
+        return kind_of(entry["program"]) if entry.get("program") else None
+    except (LookupError, TypeError) as error:
+        raise TypeError('"program" is not a list of functions') from error
 
 
 def _own(directory: Path) -> Iterator[tuple[str, Asked]]:
@@ -85,10 +122,16 @@ def _own(directory: Path) -> Iterator[tuple[str, Asked]]:
 
 def own_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not empty, and their numbers from 1 on."""
-    with open(directory / LINES, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield number, line
+    path = directory / LINES
+    try:
+        with open(path, "rb") as file:
+            if b"\0" in file.peek():
+                raise BcnError(f"{path} is written in UTF-16, or is no text: save it as UTF-8")
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}; give a file with a line for each question") from error
 
 
 def parse_line(path: Path, number: int, line: bytes) -> tuple[str, Asked]:
@@ -97,17 +140,29 @@ def parse_line(path: Path, number: int, line: bytes) -> tuple[str, Asked]:
         entry = json.loads(line.decode("utf-8-sig"))
         if not isinstance(entry, dict):
             raise TypeError("it is not an object in braces")
-        image, question = _text(entry, "image"), _text(entry, "question")
+        image, question = Path(_text(entry, "image")), _question(entry)
         answer, split, kind = (
             None if entry.get(key) in (None, "") else _text(entry, key) for key in ("answer", "split", "kind")
         )
-        if not tokens(question):
-            raise ValueError("the question has no words")
-    except (ValueError, KeyError, TypeError) as error:
-        form = '{"image": "1.png", "question": "...", "answer": "..."}'
-        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise BcnError(f"{path}, line {number}: {reason}; a line is {form}") from error
-    return split or _split_of(Path(image)), Asked(Path(image), question, answer, kind, number)
+        if image.is_absolute() or ".." in image.parts:
+            raise ValueError(f'"image" is "{image}", and not a path within the folder')
+        if kind in TAKEN:
+            raise ValueError(f'"kind" is "{kind}", which is the name of another figure: call it otherwise')
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BcnError(f"{path}, line {number}: {_reason(error)}; a line is {FORM}") from error
+    return split or _split_of(image), Asked(image, question, answer, None if kind == NO_KIND else kind, number)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it has too many brackets within brackets"
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _question(entry: dict[str, Any]) -> str:
+    if not tokens(question := _text(entry, "question")):
+        raise ValueError("the question has no words")
+    return question
 
 
 def _text(entry: dict[str, Any], key: str) -> str:
@@ -132,6 +187,15 @@ def stream(path: Path, key: str, *, block: int = 1 << 20) -> Iterator[dict[str, 
     ...     [entry["answer"] for entry in stream(Path(file.name), "questions", block=8)]
     ['yes', '2']
     """
+    try:
+        yield from _stream(path, key, block)
+    except UnicodeDecodeError as error:
+        raise BcnError(f"{path} is not in UTF-8 ({error.reason}): get it again, or save it as UTF-8") from error
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}; give a file of CLEVR's {key}") from error
+
+
+def _stream(path: Path, key: str, block: int) -> Iterator[dict[str, Any]]:
     decoder, begin, between = json.JSONDecoder(), re.compile(rf'"{key}"\s*:\s*\['), re.compile(r"[\s,]*")
     with open(path, encoding="utf-8") as file:
         text = ""
@@ -146,7 +210,7 @@ def stream(path: Path, key: str, *, block: int = 1 << 20) -> Iterator[dict[str, 
                 return
             try:
                 entry, place = decoder.raw_decode(text, place)
-            except ValueError as error:  # the entry goes on in the next block
+            except (ValueError, RecursionError) as error:  # the entry goes on in the next block
                 if not (read := file.read(max(block, len(text) - place))):
                     raise BcnError(f"{path} ends or breaks within the list {key!r}: get it again") from error
                 text, place = text[place:] + read, 0
