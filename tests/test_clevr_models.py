@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+import bcn
 from bcn import BcnError, create_model
 from bcn.bench.count import TOKENS, count_parameters, executed_macs, on_meta
 from bcn.cli import app
@@ -350,6 +351,25 @@ def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> Non
     torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
     tally = evaluate(load_trained(run)[0], dataset, batch=3)
     assert tally.mean_loss == pytest.approx(tally.loss / 4)
+
+
+def test_own_images_have_the_size_of_the_model(data: Path, tmp_path: Path) -> None:
+    recipe = replace(find_recipe("own", "smoke"), model="clevr/multirn-h-224", epochs=1)
+    assert Sets.open(recipe, data / "mine").train[[0]].image.shape == (1, 3, 224, 224)
+    record = train(recipe, seed=0, runs=tmp_path, data=data / "mine")
+    run = tmp_path / record["run"]
+    evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(data / "mine"), "--images", "1", "--json"])
+    assert json.loads(evaluated.output)["metrics"]["all"] == record["metrics"]["test"]["all"]
+    out = tmp_path / "answers.json"
+    answer = ["clevr", "answer", str(run), str(data / "mine"), "--split", "val", "--out", str(out)]
+    assert CliRunner().invoke(app, answer).exit_code == 0
+    lines = [json.loads(line) for line in (data / "mine" / "questions.jsonl").read_text().splitlines()]
+    for said in json.loads(out.read_text()):
+        line = lines[said["question_index"] - 1]
+        (asked,) = bcn.load(run).ask(data / "mine" / line["image"], line["question"])
+        assert asked.answer == said["answer"]
+    with pytest.raises(BcnError, match="did you mean 'clevr/multirn'"):
+        Sets.open(replace(recipe, model="clver/multirn"), data / "mine")
 
 
 def test_there_must_be_answers_to_learn_from_and_to_choose_by(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def answer(
     words = Vocabulary(tuple(description["words"]))
     dataset = open_questions(directory, split, size=size, vocabulary=words, answers=description["answers"])
     said = predict(model, dataset, name=description["model"])
-    entries = [{"question_index": number, "answer": answer} for number, answer in said.items()]
-    text = json.dumps(entries) if out.suffix == ".json" else "\n".join(said.values())
+    entries = [{"question_index": number, "answer": answer} for number, answer in said]
+    text = json.dumps(entries) if out.suffix == ".json" else "\n".join(answer for _, answer in said)
     with atomic_write(out) as temporary:
         temporary.write_text(text + "\n")
     print(f"{out}: {len(said):,} answers to {directory} {split}")
@@ -117,10 +117,11 @@ def _trained(weights: Path) -> "tuple[nn.Module, dict[str, Any], int]":
 
     from bcn.engine.machine import default_threads, keep_memory
     from bcn.engine.trained import load_trained
+    from bcn.models.registry import image_shape
 
     keep_memory()
     torch.set_num_threads(default_threads())
     model, description = load_trained(weights)
     if "words" not in description:
         raise BcnError(f"{weights} holds {description['model']}, which is not asked in words: give a model of CLEVR's")
-    return model, description, 224 if description["data"].endswith("-224") else 128
+    return model, description, image_shape(description["model"])[1]

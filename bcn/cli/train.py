@@ -104,17 +104,17 @@ def evaluate(
 
     from bcn.data.clevr.format import QuestionDataset
     from bcn.data.clevr.named import in_words_of
-    from bcn.data.registry import open_dataset
     from bcn.engine.confusion import draw_confusion
     from bcn.engine.evaluate import check_fit, metrics
     from bcn.engine.evaluate import evaluate as count
     from bcn.engine.machine import default_threads, keep_memory
+    from bcn.engine.sets import open_for
     from bcn.engine.trained import load_trained
 
     keep_memory()
     torch.set_num_threads(threads or default_threads())
     model, description = load_trained(weights)
-    dataset = open_dataset(on or description["data"], split, data=data, images=images)
+    dataset = open_for(description["model"], on or description["data"], split, data=data, images=images)
     if isinstance(dataset, QuestionDataset) and "words" in description:
         dataset = in_words_of(dataset, description["words"], description["answers"])
     check_fit(model, dataset, description["model"])

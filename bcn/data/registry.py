@@ -27,6 +27,7 @@ class Request:
     images: int | None
     seed: int
     questions: Questions
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _stl10(request: Request) -> Dataset:
 
 def _named(name: str, about: str, origin: Literal["made once", "published"]) -> tuple[str, Entry]:
     def opened(request: Request) -> Dataset:
-        return named.open_named(name, request.split, data=request.data, images=request.images)
+        return named.open_named(name, request.split, data=request.data, images=request.images, size=request.size)
 
     def fetch(data: str | Path | None) -> list[Path]:
         if found := named.find_named(name, data):
@@ -179,12 +180,14 @@ def open_dataset(
     images: int | None = None,
     seed: int = 0,
     questions: Questions = "sampled",
+    size: int | None = None,
 ) -> Dataset:
     """Open a split of a data set, making, fetching and caching what it needs.
 
     `data` is where the original files lie (`BCN_DATA` by default), `images` takes the first so many, `seed` decides
-    what a generated set holds, `questions` which of Sort-of-CLEVR's are asked about each image.
+    what a generated set holds, `questions` which of Sort-of-CLEVR's are asked about each image, `size` the pixels of a
+    side that one's own images are made.
     """
     if data is not None:
         data_root(data)  # a place that is not there is an error, even of sets that need no files
-    return find_entry(name).open(Request(name, split, data, images, seed, questions))
+    return find_entry(name).open(Request(name, split, data, images, seed, questions, size))

@@ -1,4 +1,6 @@
-"""What a model answers to the questions of a data set, by the number that each question has in its file."""
+"""What a model answers to the questions of a data set, in the order of its file."""
+
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -7,17 +9,24 @@ from bcn.data.clevr.format import QuestionDataset
 from bcn.engine.evaluate import ask, check_fit
 
 
+class Said(NamedTuple):
+    number: int
+    """`question_index`"""
+    answer: str
+
+
 @torch.inference_mode()
-def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch: int = 16) -> dict[int, str]:
+def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch: int = 16) -> list[Said]:
     """The answer to every question, whether or not the data set has one, in the order of its file."""
     check_fit(model, dataset, name)
     model.eval()
-    said: dict[int, str] = {}
+    said: dict[int, Said] = {}
     for start in range(0, len(dataset), batch):
         rows = range(start, min(start + batch, len(dataset)))
         part = dataset[rows]
         logits_BQA, _ = ask(model, dataset.preprocessing(part.image), part.question)
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
-            said |= {number: dataset.answers[i] for number, i in zip(dataset.questions(row), answers, strict=False)}
-    return dict(sorted(said.items()))
+            for question, answer in zip(dataset.questions(row), answers, strict=False):
+                said[int(dataset.place[question])] = Said(int(dataset.number[question]), dataset.answers[answer])
+    return [said[place] for place in sorted(said)]

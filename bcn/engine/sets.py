@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,12 @@ from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.log import say
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
+from bcn.models.registry import image_shape
+
+
+def open_for(model: str, name: str, split: str, **how: Any) -> Dataset:
+    """A split as `open_dataset` opens it; one's own images, which may have any size, at that of the model."""
+    return open_dataset(name, split, size=image_shape(model)[1] if name == "own" else None, **how)
 
 
 class Sets(NamedTuple):
@@ -32,16 +38,17 @@ class Sets(NamedTuple):
     @classmethod
     def open(cls, recipe: Recipe, root: Path | None) -> "Sets":
         data, held_out = recipe.data, recipe.data.split == "train"
-        train = open_dataset(data.name, data.split, data=root, images=data.train, questions=data.questions)
-        val = open_dataset(data.name, "val", data=root, images=data.val) if held_out else None
-        test = open_dataset(data.name, "test", data=root, images=data.test)
-        tests = {name: open_dataset(name, "test", data=root, images=data.test) for name in data.tests}
+        model = recipe.model
+        train = open_for(model, data.name, data.split, data=root, images=data.train, questions=data.questions)
+        val = open_for(model, data.name, "val", data=root, images=data.val) if held_out else None
+        test = open_for(model, data.name, "test", data=root, images=data.test)
+        tests = {name: open_for(model, name, "test", data=root, images=data.test) for name in data.tests}
         vectors = _vectors(train, root) if recipe.vectors == "glove" else None
         lessons: list[Dataset] = []
         if recipe.lessons and not isinstance(train, QuestionDataset):
             raise BcnError(f"{train.name} asks nothing in words: train with lessons=")
         for lesson, epochs in zip(LESSONS, recipe.lessons, strict=False):
-            lessons += [open_dataset(data.name, lesson, data=root, images=data.train)] * epochs if epochs else []
+            lessons += [open_for(model, data.name, lesson, data=root, images=data.train)] * epochs if epochs else []
         return cls(train, val, test, tests, vectors, tuple(lessons))
 
     def complete(self, recipe: Recipe) -> Recipe:

@@ -44,7 +44,9 @@ def image_shape(name: str) -> tuple[int, int, int]:
     >>> image_shape("clevr/multirn-h"), image_shape("clevr/multirn-h-224")
     ((3, 128, 128), (3, 224, 224))
     """
-    return OTHER_IMAGES.get(name) or IMAGES[name.split("/")[0]]
+    if (family := name.split("/")[0]) not in IMAGES:
+        raise did_you_mean("model", name, _BUILDERS)
+    return OTHER_IMAGES.get(name) or IMAGES[family]
 
 
 def create_model(name: str, **arguments: Any) -> nn.Module:

@@ -65,10 +65,10 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
 
     from bcn.data.batch import Dataset
     from bcn.data.clevr import stand_in as made_up
-    from bcn.data.registry import find_entry, open_dataset
+    from bcn.data.registry import find_entry
     from bcn.engine.distributed import Ranks
     from bcn.engine.machine import default_threads
-    from bcn.engine.sets import Sets
+    from bcn.engine.sets import Sets, open_for
     from bcn.engine.stop import Stop
     from bcn.engine.train import Trainer
 
@@ -80,7 +80,7 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
         say(f"{data.name} is not here: measured on made-up images and questions")
         dataset: Dataset = made_up.stand_in(data.name, images=data.train)
     else:
-        dataset = open_dataset(data.name, data.split, images=data.train, questions=data.questions)
+        dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
     sets = Sets(dataset, None, dataset, {})
     trainer = Trainer(recipe, 0, sets, ranks=Ranks(), stop=Stop())
     taken: list[float] = []

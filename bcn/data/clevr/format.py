@@ -36,6 +36,8 @@ ANSWERS = ("yes", "no", *map(str, range(11)), *(value for values in ATTRIBUTES.v
 """CLEVR's 28 answers"""
 ROW = 10
 """most questions of a row"""
+KEPT = 2
+"""counts up when other things are kept of a file of questions, so that no older cache is read"""
 CLEVR_PIXELS = Preprocessing(mean=(0.464, 0.462, 0.455), std=(0.096, 0.092, 0.098))
 """mean and spread of original images; ours have the same to a hundredth"""
 
@@ -58,7 +60,9 @@ class QuestionDataset:
     kind: np.ndarray
     """(T,)"""
     number: np.ndarray
-    """(T,) the question's own index in its file, for submissions"""
+    """(T,) the question's own `question_index`, for submissions"""
+    place: np.ndarray
+    """(T,) where the question stands in its file"""
     rows: np.ndarray
     """(rows, 3): the image, its first question, how many"""
     preprocessing: Preprocessing = CLEVR_PIXELS
@@ -86,10 +90,10 @@ class QuestionDataset:
             raise BcnError(f"{images} images were asked of {self.name} {self.split}: give 1 to {len(self.image)}")
         return replace(self, image=self.image[:images], rows=self.rows[self.rows[:, 0] < images])
 
-    def questions(self, row: int) -> list[int]:
-        """The questions of a row, as `question_index` counts them."""
-        _, start, count = self.rows[row]
-        return [int(number) for number in self.number[start : start + count]]
+    def questions(self, row: int) -> range:
+        """The questions of a row: where they stand in `question`, `answer`, `number` and so on."""
+        _, start, count = self.rows[row].tolist()
+        return range(start, start + count)
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         return permutation(len(self), seed=seed, epoch=epoch)
@@ -145,6 +149,7 @@ def open_questions(
         answer=_renumber(text["answer"], _places(text["answers"], answers)),
         kind=np.where(text["kind"] < 0, len(kinds) - 1, _renumber(text["kind"], _places(text["kinds"], kinds))),
         number=text["number"],
+        place=text["place"],
         rows=rows,
     )
     return dataset if images is None else dataset.first(images)
@@ -188,7 +193,7 @@ def _mark(root: Path, split: str) -> str:
     """Changes with the file that a split comes from, and with what is made of it."""
     path = source(root, split).resolve()
     state, edition = path.stat(), f" {EDITION}" if split in LESSONS else ""
-    return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}{edition}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}{edition} {KEPT}".encode()).hexdigest()[:12]
 
 
 class _Numbers(dict[str, int]):
@@ -216,6 +221,7 @@ def _write_text(root: Path, split: str, place: Path) -> None:
         padded[row, : len(question[number_in_file])] = question[number_in_file]
     np.save(place / "question.npy", padded)
     np.save(place / "rows.npy", _rows(np.bincount(image)))
+    np.save(place / "place.npy", order)
     for name, values in {"answer": answer, "kind": kind, "number": number}.items():
         np.save(place / f"{name}.npy", np.array(values, np.int64)[order])
     for name, names in {"words": words, "answers": answers, "kinds": kinds, "files": files}.items():

@@ -40,11 +40,17 @@ def find_named(name: str, data: str | Path | None = None) -> list[Path]:
     return []
 
 
-def open_named(name: str, split: str, *, data: str | Path | None = None, images: int | None = None) -> QuestionDataset:
-    """Open a split of a named data set; an own one without answers in a split `test` is tested on its split `val`."""
+def open_named(
+    name: str, split: str, *, data: str | Path | None = None, images: int | None = None, size: int | None = None
+) -> QuestionDataset:
+    """Open a split of a named data set; an own one without answers in a split `test` is tested on its split `val`.
+
+    `size` is for one's own images: those of the others are in their names.
+    """
     if not (found := find_named(name, data)):
         raise BcnError(f"{name} is not in {data_root(data)}: {REMEDIES[name]}")
-    directory, size, start, stop = found[0], 224 if name.endswith("-224") else 128, 0, None
+    directory, start, stop = found[0], 0, None
+    size = size if size and name == "own" else 224 if name.endswith("-224") else 128
     there = list_splits(directory)
     if split not in {*SPLITS, *LESSONS, *there}:
         raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *there]))}")

@@ -44,5 +44,6 @@ def stand_in(name: str, *, images: int | None = None) -> QuestionDataset:
         answer=np.array([ANSWERS.index(question["answer"]) for question in flat]),
         kind=np.array([KINDS.index(kind_of(question["program"])) for question in flat]),
         number=np.arange(len(flat)),
+        place=np.arange(len(flat)),
         rows=np.stack([which, (counts.cumsum() - counts)[which], counts[which]], axis=1),
     )

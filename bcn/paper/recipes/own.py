@@ -8,7 +8,7 @@ from bcn.paper.recipes.row import row
 
 @row("own")
 def own(scale: Scale) -> Recipe:
-    """The paper's multirn-h on the images of DIR, made 128x128, and the questions of DIR/questions.jsonl."""
+    """The paper's multirn-h on the images of DIR, at the model's size, and the questions of DIR/questions.jsonl."""
     recipe = Recipe(
         name="own",
         scale="paper",
