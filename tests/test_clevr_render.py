@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from bcn.cli import app
 from bcn.data.clevr import camera, make
 from bcn.data.clevr.check import check_directory
 from bcn.data.clevr.question import make_questions
@@ -100,7 +102,11 @@ def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert make.make_clevr_like(tmp_path, order, 6, done=counts.append)
     assert len(json.loads((tmp_path / "scenes" / "CLEVR_val_scenes.json").read_text())["scenes"]) == 6
     with pytest.raises(BcnError, match="was made with"):
-        make.make_clevr_like(tmp_path, make.Order("val", seed=1, size=16), 5)
+        make.make_clevr_like(tmp_path, make.Order("val", seed=1, size=16), 6)
+    with pytest.raises(BcnError, match="5 images of val were ordered, and 6 before: order 6 or more"):
+        make.make_clevr_like(tmp_path, order, 5)
+    (tmp_path / "parts" / "val-x-000000.jsonl").write_text("the part of a split of another name")
+    assert make.make_clevr_like(tmp_path, order, 6, done=counts.append)
 
 
 @needs_numba
@@ -161,11 +167,18 @@ def _contents(place: Path) -> dict[str, bytes]:
 def test_a_shard_that_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="accepted are 1/2 to 2/2"):
         make.make_clevr_like(tmp_path, make.Order(), 10, shard=(3, 2))
-    run = subprocess.run(
-        [sys.executable, "-m", "bcn", "clevr", "make", str(tmp_path), "--shard", "3"], capture_output=True, text=True
-    )
-    assert run.returncode == 2
-    assert "as in 3/8" in run.stderr
+    for shard in ("3", "1/0", "0/2", "1/-2", "a/b"):
+        said = CliRunner().invoke(app, ["clevr", "make", str(tmp_path), "--images", "2", "--shard", shard]).exception
+        assert isinstance(said, BcnError)
+        assert str(said).endswith("as in 3/8")
+
+
+@pytest.mark.parametrize("split", ["../x", "lesson-1", "a-b", ""])
+def test_a_split_that_would_be_taken_for_something_else_is_refused(split: str, tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["clevr", "make", str(tmp_path), "--images", "2", "--split", split]).exception
+    assert isinstance(said, BcnError)
+    assert "letters, digits and underscores" in str(said)
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_numba_one_line_says_what_to_install(tmp_path: Path) -> None:

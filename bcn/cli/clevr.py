@@ -1,6 +1,7 @@
 """`bcn clevr`: make scenes, questions and pictures like CLEVR's; answer CLEVR's questions."""
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,7 @@ WeightsArgument = Annotated[Path, typer.Argument(help="A run's directory, or a w
 def make(
     directory: Annotated[Path, typer.Argument(help="Where to write, in CLEVR's layout.")],
     images: Annotated[int, typer.Option(min=1, help="How many images, each with ten questions.")] = 10_000,
-    split: Annotated[str, typer.Option(help="The name of the split.")] = "train",
+    split: Annotated[str, typer.Option(help="The name of the split: letters, digits, underscores.")] = "train",
     seed: Annotated[int, typer.Option(min=0, help="Decides what is made, together with the split.")] = 0,
     size: Annotated[int, typer.Option(min=16, max=1024, help="Width and height of the pictures.")] = 128,
     shard: Annotated[str, typer.Option(help="Make one of several parts: 3/8 is the third of eight.")] = "1/1",
@@ -34,16 +35,15 @@ def make(
 
     from bcn.data.clevr.make import Order, make_clevr_like
 
-    try:
-        number, shards = (int(text) for text in shard.split("/"))
-    except ValueError:
-        raise BcnError(f"--shard {shard}: give the number of the shard and how many there are, as in 3/8") from None
+    if not (part := re.fullmatch(r"([1-9][0-9]*)/([1-9][0-9]*)", shard)):
+        raise BcnError(f"--shard {shard}: give the number of the shard and how many there are, as in 3/8")
+    order, number, shards = Order(split, seed, size), int(part[1]), int(part[2])
     columns = (*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task(f"{split} {shard}", total=images / shards)
         whole = make_clevr_like(
             directory,
-            Order(split, seed, size),
+            order,
             images,
             shard=(number, shards),
             jobs=jobs,

@@ -8,6 +8,7 @@ apart and copied together. More images can be ordered later: the parts serve aga
 
 import json
 import multiprocessing
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -32,6 +33,12 @@ class Order:
     size: int = 128
     version: str = VERSION
 
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\w+", self.split):
+            raise BcnError(
+                f"the split {self.split!r} cannot be made: its name may have letters, digits and underscores"
+            )
+
 
 def make_clevr_like(
     directory: Path,
@@ -44,15 +51,23 @@ def make_clevr_like(
 ) -> bool:
     """Make what is missing of shard 1, 2, ... of so many, and join if that was all; whether the split is whole.
 
-    `done` hears the number of images as parts are finished.
+    `done` hears the number of images as parts are finished. A split grows, and never shrinks.
     """
     number, shards = shard
     if not 1 <= number <= shards:
         raise BcnError(f"shard {number}/{shards} was given: accepted are 1/{shards} to {shards}/{shards}")
     require_tracer()
-    for path in sorted((directory / "parts").glob(f"{order.split}-*.jsonl")):
-        if (there := _head(path)["info"]) != asdict(order):
-            raise BcnError(f"{path} was made with {there}, not with {asdict(order)}: give these, or another directory")
+    for path in _files(directory, order.split):
+        there = _head(path)
+        if there["info"] != asdict(order):
+            raise BcnError(
+                f"{path} was made with {there['info']}, not with {asdict(order)}: give these, or another directory"
+            )
+        if there["images"] > images:
+            raise BcnError(
+                f"{images} images of {order.split} were ordered, and {there['images']} before: "
+                f"order {there['images']} or more, or give another directory"
+            )
     tasks = [(directory, order, images, indices) for indices in _parts(images)[number - 1 :: shards]]
     if jobs == 1:
         for count in map(_make_part, tasks):
@@ -89,7 +104,7 @@ def join_parts(directory: Path) -> list[str]:
     """Join the parts of every split as far as they were copied together; what is missing, in sentences."""
     problems = []
     for split in sorted({path.name.rpartition("-")[0] for path in (directory / "parts").glob("*-*.jsonl")}):
-        heads = [_head(path) for path in sorted((directory / "parts").glob(f"{split}-*.jsonl"))]
+        heads = [_head(path) for path in _files(directory, split)]
         if any(head["info"] != heads[0]["info"] for head in heads):
             problems.append(f"the parts of {split} were made with different orders: make them again with one")
             continue
@@ -107,6 +122,12 @@ def join_parts(directory: Path) -> list[str]:
 
 def _parts(images: int) -> list[range]:
     return [range(start, min(start + PART, images)) for start in range(0, images, PART)]
+
+
+def _files(directory: Path, split: str) -> list[Path]:
+    """The parts of a split that are there."""
+    every = sorted((directory / "parts").glob("*-*.jsonl"))
+    return [path for path in every if path.name.rpartition("-")[0] == split]
 
 
 def _file(directory: Path, order: Order, indices: range) -> Path:
