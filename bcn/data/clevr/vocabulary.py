@@ -1,13 +1,16 @@
 """Words of questions as numbers: 0 is padding, 1 a word that was not seen in training."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 PADDING, UNKNOWN = 0, 1
 SPECIAL = 2
-WORD = r"\w+(?:[-']\w+)*|[,;]"
-"""in a question in lower case"""
+MARKS = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)).startswith("M"))
+"""accents, vowel signs and the like, which go with the letter before them, and are not letters to `re`"""
+WORD = rf"\w+(?:[-']\w+|(?![ -~])[{MARKS}]\w*)*|[,;]"  # ASCII is not looked up among the many marks
+"""in a question in lower case, where a letter with its marks is one character as far as there is one (NFC)"""
 
 
 def tokens(question: str) -> list[str]:
@@ -16,7 +19,7 @@ def tokens(question: str) -> list[str]:
     >>> tokens("Is there a left-side ball; if so, what's its size?")
     ['is', 'there', 'a', 'left-side', 'ball', ';', 'if', 'so', ',', "what's", 'its', 'size']
     """
-    return re.findall(WORD, question.lower())
+    return re.findall(WORD, unicodedata.normalize("NFC", question.lower()))
 
 
 @dataclass(frozen=True)
