@@ -114,6 +114,17 @@ def test_transfer_to_images_that_are_not_there(clevr: Path, tmp_path: Path) -> N
     assert "scenes/CLEVR_val_scenes.json" in str(said)
 
 
+def test_our_own_pictures_are_not_called_original(clevr: Path, tmp_path: Path) -> None:
+    path, _ = weights_of("clevr/lstm", clevr, tmp_path / "w.safetensors")
+    scenes = clevr / "scenes" / "CLEVR_train_scenes.json"
+    scenes.parent.mkdir()
+    scenes.write_text(json.dumps({"info": {"version": "clevr-like-v1"}, "scenes": [make_scene(0)]}))
+    run = ["clevr", "transfer", str(path), "--data", str(clevr), "--split", "train"]
+    said = CliRunner().invoke(app, run).exception
+    assert isinstance(said, BcnError)
+    assert "is of clevr-like-v1, not of original images" in str(said)
+
+
 @pytest.mark.data
 def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
     path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")

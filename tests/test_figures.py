@@ -92,6 +92,22 @@ def test_figures_that_need_nothing(name, tmp_path):
     is_drawn(draw_figure(name, weights=None, results=tmp_path), tmp_path)
 
 
+@pytest.mark.data
+def test_original_images_above_ours(tmp_path):
+    figure = draw_figure("clevr-beside", weights=None, results=tmp_path)
+    shown = np.array([axis.get_images()[0].get_array() for axis in figure.axes], float)
+    originals, ours = shown.reshape(2, 2, 5, *shown.shape[1:]).swapaxes(0, 1)
+    assert 0 < np.abs(originals - ours).mean() < 7
+    assert np.abs(originals - ours[::-1]).mean() > 7, "another scene is further away"
+    is_drawn(figure, tmp_path)
+
+
+def test_original_images_that_are_not_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("BCN_DATA", str(tmp_path))
+    with pytest.raises(BcnError, match="has no CLEVR images of the split val with their scenes"):
+        draw_figure("clevr-beside", weights=None, results=tmp_path)
+
+
 def test_activation_of_scenes(tmp_path):
     path, _ = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
     is_drawn(draw_figure("activation-sort-of-clevr", weights=path, results=tmp_path), tmp_path)

@@ -4,7 +4,7 @@ The answer is drawn first, then a question that has it is looked for, by rejecti
 kind as far as scenes allow it, and questions are, as scenes are, a function of (seed, split, index) alone. A question
 is rejected when it is
 - ill-posed: "the ball", where there is no ball or two;
-- trivial: it compares an object with itself or a set with a part of it, or it asks for an attribute, or compares one, of
+- trivial: it compares an object with itself or a set with a part of it, or asks for an attribute, or compares one, of
   an object that would be the only one meant without one of its links too.
 In counts, comparisons of numbers and questions of existence, a link may change nothing.
 """

@@ -5,9 +5,10 @@ The original questions need not be there: `scenes/CLEVR_<split>_scenes*.json` an
 
 import json
 from pathlib import Path
+from typing import Any
 
 from bcn.data.clevr.format import QuestionDataset, open_questions
-from bcn.data.clevr.layout import stream
+from bcn.data.clevr.layout import is_ours, stream
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.vocabulary import Vocabulary
 from bcn.data.files import atomic_write, cache_root, data_root
@@ -15,6 +16,24 @@ from bcn.errors import BcnError
 
 NAME = "clevr-transfer-v1"
 FOLDERS = ("clevr", "CLEVR_v1.0", ".")
+
+
+def find_originals(data: str | Path | None = None, split: str = "val") -> dict[Path, dict[str, Any]]:
+    """The original images of a split that are here, each with its scene."""
+    root = data_root(data)
+    files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
+    for file in files:
+        if is_ours(file):
+            raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
+        pictures = file.parent.parent.resolve() / "images" / split
+        scenes = {pictures / scene["image_filename"]: scene | {"split": split} for scene in stream(file, "scenes")}
+        if found := {path: scene for path, scene in scenes.items() if path.is_file()}:
+            return found
+    raise BcnError(
+        f"{root} has no CLEVR images of the split {split} with their scenes: give with --data or BCN_DATA a "
+        f"directory that holds scenes/CLEVR_{split}_scenes.json and images/{split}, itself or in "
+        f"{' or '.join(FOLDERS[:2])}"
+    )
 
 
 def open_transfer(
@@ -27,23 +46,10 @@ def open_transfer(
     questions: int = 40,
 ) -> QuestionDataset:
     """The original images that are here, each with so many questions, in the words and answers of a model."""
-    root = data_root(data)
-    files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
-    for file in files:
-        pictures = file.parent.parent.resolve() / "images" / split
-        scenes = [scene for scene in stream(file, "scenes") if (pictures / scene["image_filename"]).is_file()]
-        if scenes:
-            break
-    else:
-        raise BcnError(
-            f"{root} has no CLEVR images of the split {split} with their scenes: give with --data or BCN_DATA a "
-            f"directory that holds scenes/CLEVR_{split}_scenes.json and images/{split}, itself or in "
-            f"{' or '.join(FOLDERS[:2])}"
-        )
     asked = [
-        question | {"image_filename": str(pictures / scene["image_filename"])}  # where it lies, whoever asks
-        for scene in scenes
-        for question in make_questions(scene | {"split": split}, count=questions)
+        question | {"image_filename": str(path)}  # where it lies, whoever asks
+        for path, scene in find_originals(data, split).items()
+        for question in make_questions(scene, count=questions)
     ]
     place = cache_root() / NAME / "made"
     path, text = place / "questions" / f"CLEVR_{split}_questions.json", json.dumps({"info": {}, "questions": asked})

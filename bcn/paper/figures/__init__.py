@@ -17,6 +17,7 @@ FIGURES = {
     "activation-clevr": "figures 4 and 8: of scenes like CLEVR's (weights)",
     "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees (weights)",
     "clevr-like": "scenes of clevr-like-v1, with a question about each",
+    "clevr-beside": "original images of CLEVR above our renderings of their scenes (BCN_DATA)",
     "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3 (records)",
 }
 WITH_WEIGHTS = {
@@ -31,7 +32,7 @@ WITH_WEIGHTS = {
 
 def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0) -> "Figure":
     """Draw a figure by its name."""
-    from bcn.paper.figures import accuracy_cost, coordinates, deflection, scenes
+    from bcn.paper.figures import accuracy_cost, beside, coordinates, deflection, scenes
 
     if name not in FIGURES:
         raise did_you_mean("figure", name, FIGURES)
@@ -43,6 +44,8 @@ def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0
         return deflection.draw(seed=seed)
     if name == "clevr-like":
         return scenes.draw(seed=seed)
+    if name == "clevr-beside":
+        return beside.draw()
     return accuracy_cost.draw(results)
 
 
