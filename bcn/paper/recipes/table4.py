@@ -42,7 +42,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 36, (2, 3, 3, 2, 2, 3, 2), 3, 0.001, 32
+    epochs, lessons, short_first, peak, batch = 30, (2, 2, 3, 2, 2, 2, 2), 2, 0.001, 32
     return replace(
         recipe,
         scale=scale,
@@ -53,7 +53,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             weight_decay=0.0,
             schedule="one-cycle",
             milestones=(),
-            warmup=0.004,
+            warmup=0.005,
             clip=10.0,
             average=0.999,
         ),
@@ -69,7 +69,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             "instead of 400 epochs of falling rates",
             f"weight decay of 0 instead of {recipe.optim.weight_decay:g}, which made the lessons longer",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
-            f"many things there are of a size, color, material or shape, {lessons[1]} what the only thing of a color "
+            f"many things there are of a size, color or material, {lessons[1]} what the only thing of a color "
             f"is like, {lessons[2]} whatever names objects by their own attributes alone, {lessons[3]} whether things "
             f"of two colors are as many or alike, {sum(lessons[4:])} how many things are beside a thing",
             f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
