@@ -42,7 +42,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 30, (2, 2, 3, 2, 2, 2, 2), 2, 0.001, 32
+    epochs, lessons, short_first, peak, batch = 30, (2, 3, 1, 2, 2, 3), 2, 0.001, 32
     return replace(
         recipe,
         scale=scale,
@@ -69,9 +69,9 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             "instead of 400 epochs of falling rates",
             f"weight decay of 0 instead of {recipe.optim.weight_decay:g}, which made the lessons longer",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
-            f"many things there are of a size, color or material, {lessons[1]} what the only thing of a color "
-            f"is like, {lessons[2]} whatever names objects by their own attributes alone, {lessons[3]} whether things "
-            f"of two colors are as many or alike, {sum(lessons[4:])} how many things are beside a thing",
+            f"many things there are of a size, color or material, {sum(lessons[1:4])} what the only thing of a color "
+            f"is like and how many things are beside it, {lessons[4]} whether things of two colors are as "
+            f"many or alike, and {lessons[5]} whatever names objects by their own attributes alone",
             f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
             "the two that have the fewest words to all ten",
         ),
