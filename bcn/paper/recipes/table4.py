@@ -42,7 +42,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 30, (2, 3, 1, 2, 2, 3), 2, 0.001, 32
+    epochs, lessons, short_first, peak, batch = 24, (2, 3, 1, 2, 2, 2), 2, 0.001, 32
     return replace(
         recipe,
         scale=scale,
