@@ -58,7 +58,17 @@ def test_paper_figures_are_those_of_tables_toml(name, scale):
 
 @pytest.mark.parametrize("name", list_recipes())
 def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
-    may_change = {"scale", "data", "optim", "batch", "epochs", "non_relational_first", "lessons", "short_first"}
+    may_change = {
+        "scale",
+        "data",
+        "optim",
+        "batch",
+        "epochs",
+        "non_relational_first",
+        "lessons",
+        "f_anew",
+        "short_first",
+    }
     may_change |= {"vectors", "deviations"}
     paper = find_recipe(name, "paper")
     for scale in ("smoke", "cpu"):

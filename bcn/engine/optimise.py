@@ -1,16 +1,19 @@
 """Optimiser, learning rate and average of weights, as a recipe asks for them."""
 
 import math
-from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 
+from bcn.engine.muon import Muon
 from bcn.engine.recipe import Optim
 
 
-def make_optimiser(optim: Optim, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """SGD or Adam (weight decay as an L2 term in both), fused: three times as fast as the plain loop on one core."""
+def make_optimiser(optim: Optim, model: nn.Module) -> torch.optim.Optimizer:
+    """SGD, Adam or Muon (weight decay as an L2 term), fused: three times as fast as the plain loop on one core."""
+    if optim.name == "muon":
+        return Muon(model, optim.lr, momentum=optim.momentum, weight_decay=optim.weight_decay)
+    parameters = model.parameters()
     if optim.name == "sgd":
         return torch.optim.SGD(
             parameters, optim.lr, momentum=optim.momentum, weight_decay=optim.weight_decay, fused=True

@@ -13,7 +13,7 @@ Scale = Literal["smoke", "cpu", "paper"]
 
 @dataclass(frozen=True)
 class Optim:
-    name: Literal["sgd", "adam"]
+    name: Literal["sgd", "adam", "muon"]
     lr: float
     """the learning rate; the peak where the schedule is one-cycle"""
     momentum: float = 0.0
@@ -65,8 +65,10 @@ class Recipe:
     """epochs at the start in which only the non-relational questions are asked"""
     lessons: tuple[int, ...] = ()
     """epochs at the start with each of `bcn.data.clevr.lessons`, where there are scenes to make them from"""
+    f_anew: int = 0
+    """epochs after which f, which answers, starts anew; 0 is never"""
     short_first: int = 0
-    """epochs after these in which the questions asked about an image, if in words, grow from its shortest to all"""
+    """epochs after the lessons in which questions in words about an image grow from its shortest to all"""
     vectors: Literal["random", "glove"] = "random"
     """what the vectors of words start from, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
@@ -78,7 +80,7 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
-LATER = {"vectors": "random", "short_first": 0, "lessons": ()}
+LATER = {"vectors": "random", "short_first": 0, "lessons": (), "f_anew": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
@@ -101,6 +103,7 @@ def check(recipe: Recipe) -> None:
         f"epochs={recipe.epochs}": recipe.epochs < 1,
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
         f"short_first={recipe.short_first}": recipe.short_first < 0,
+        f"f_anew={recipe.f_anew}": not 0 <= recipe.f_anew <= recipe.epochs,
         f"{lessons} (up to {len(LESSONS)} numbers, {recipe.epochs} in all)": min(recipe.lessons, default=0) < 0
         or len(recipe.lessons) > len(LESSONS)
         or sum(recipe.lessons) > recipe.epochs,

@@ -71,7 +71,7 @@ class State:
         model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
         if vectors is not None and isinstance(model, Asked):
             model.question.load_vectors(vectors)
-        optimiser = make_optimiser(recipe.optim, model.parameters())
+        optimiser = make_optimiser(recipe.optim, model)
         average = None if recipe.optim.average is None else copy.deepcopy(model).requires_grad_(False)
         state = cls(model, optimiser, average)
         state.loss, state.recent, state.first_bad = (
@@ -96,6 +96,18 @@ class State:
     def next_epoch(self) -> None:
         self.position.epoch, self.position.index = self.position.epoch + 1, 0
         self.loss.zero_()
+
+    def renew_f(self, recipe: Recipe, *, seed: int) -> None:
+        """Let what answers, f, start anew, as it would in a new model of another seed; what it has to hear stays."""
+        torch.manual_seed(derive(seed, self.position.epoch))
+        fresh = dict(create_model(recipe.model, **dict(recipe.arguments)).named_parameters())
+        models = [self.model] if self.average is None else [self.model, self.average]
+        with torch.no_grad():
+            for model in models:
+                for name, parameter in model.named_parameters():
+                    if "f" in name.split("."):
+                        parameter.copy_(fresh[name])
+                        self.optimiser.state.pop(parameter, None)
 
     def check_finite(self) -> None:
         """Stop a run whose loss or weights are no longer numbers, before anything good on disk is replaced."""

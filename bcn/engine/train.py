@@ -69,6 +69,8 @@ class Trainer:
         state, at, recipe = self.state, self.state.position, self.recipe
         model = self.distributed()
         while at.epoch < recipe.epochs:
+            if 0 < at.epoch == recipe.f_anew and at.index == 0:
+                state.renew_f(recipe, seed=self.seed)
             order = np.resize(self.training.order(at.epoch, seed=self.seed), self.per_epoch * recipe.batch)
             while at.index < self.per_epoch:
                 self.interrupt()
