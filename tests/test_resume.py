@@ -38,6 +38,12 @@ def multirn() -> Recipe:
     return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, average=0.9), epochs=3)
 
 
+def renewed() -> Recipe:
+    """With Muon, and f anew for the last epoch."""
+    recipe = multirn()
+    return replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9), f_anew=2)
+
+
 def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) -> int:
     """The exit code of a process that does something to itself as it begins a step: from outside one would be late."""
     step = Trainer.step
@@ -89,7 +95,9 @@ def assert_same(run: Path, undisturbed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "recipe", [multirn, lambda: replace(normed("smoke"), epochs=12)], ids=["relation", "classifier"]
+    "recipe",
+    [multirn, renewed, lambda: replace(normed("smoke"), epochs=12)],
+    ids=["relation", "Muon, f anew", "classifier"],
 )
 def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callable[[], Recipe]) -> None:
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
