@@ -42,7 +42,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 18, (2, 3, 1, 1, 1), 2, 0.002, 32
+    epochs, lessons, short_first, peak, batch = 16, (2, 3, 1, 1, 1), 2, 0.002, 32
     return replace(
         recipe,
         scale=scale,
