@@ -99,18 +99,33 @@ def test_the_first_lesson_counts_by_one_attribute_in_the_same_words() -> None:
     assert len(set(all_colors.values())) == 1, "every color as often as the others"
 
 
-def test_the_last_lesson_names_things_by_their_own_attributes_and_its_answers_are_right() -> None:
-    kinds, attributes = Counter(), set()
+KINDS = {"count", "exist", "greater_than", "less_than", "equal_integer"}
+KINDS |= {f"{asked}_{attribute}" for asked in ("query", "equal") for attribute in MEANS}
+
+
+@pytest.mark.parametrize(("lesson", "hops"), [("lesson-5", 0), ("lesson-6", 1)])
+def test_the_last_lessons_name_things_by_their_own_attributes_or_by_one_other_thing(lesson: str, hops: int) -> None:
+    kinds, attributes, most = Counter(), set(), 0
     for index in range(60):
         scene = make_scene(index)
-        asked = list(LESSONS["lesson-5"](scene))[len(list(LESSONS["lesson-4"](scene))) :]
+        simple = list(LESSONS["lesson-4"](scene))
+        asked = list(LESSONS[lesson](scene))
+        assert [made["question"] for made in asked[: len(simple)]] == [made["question"] for made in simple]
+        asked = asked[len(simple) :]
         assert len({question["question"] for question in asked}) == len(asked) == 10
         for question in asked:
-            assert look(question["question"], scene) == question["answer"], question
-            kinds[question["program"][-1]["function"]] += 1
-            attributes |= set(mentioned(question["question"]))
+            functions = [step["function"] for step in question["program"]]
+            assert not {"union", "intersect", *(f"same_{attribute}" for attribute in MEANS)} & set(functions)
+            nouns = functions.count("scene")
+            assert functions.count("relate") <= hops * nouns
+            most = max(most, functions.count("relate"))
+            kinds[functions[-1]] += 1
+            if nouns == 1 and "relate" not in functions:
+                assert look(question["question"], scene) == question["answer"], question
+                attributes |= set(mentioned(question["question"]))
+    assert most == 2 * hops
     assert attributes == set(MEANS)
-    assert set(kinds) == {"count", "exist", *(f"query_{attribute}" for attribute in MEANS)}
+    assert set(kinds) == KINDS
 
 
 def compare(question: str, scene: dict) -> str:
@@ -194,10 +209,19 @@ def test_a_run_takes_its_lessons_first(made: Path, tmp_path: Path) -> None:
     assert not all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+def test_the_last_lesson_is_asked_again_in_between(made: Path, tmp_path: Path) -> None:
+    recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,), short_first=1, rehearse=3)
+    record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
+    # three steps of four rows in an epoch: ten counts each; then two of the two shortest, and one of counts again
+    assert record["questions"] == 3 * 4 * 10 + 2 * 4 * 2 + 4 * 10
+    with pytest.raises(BcnError, match="rehearse=-1"):
+        train(replace(recipe, rehearse=-1), seed=0, runs=tmp_path / "runs", data=made)
+
+
 def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,))
     for lessons in ((-1,), (1, 1, 0, 0, 0, 0, 0, 0), (1, 2)):
-        with pytest.raises(BcnError, match=r"cannot be trained with lessons=.* \(up to 5 numbers, 2 in all\)"):
+        with pytest.raises(BcnError, match=r"cannot be trained with lessons=.* \(up to 6 numbers, 2 in all\)"):
             train(replace(recipe, lessons=lessons), seed=0, runs=tmp_path / "runs", data=made)
     with pytest.raises(BcnError, match="asks nothing in words: train with lessons="):
         train(replace(find_recipe("table3/mlp", "smoke"), lessons=(1,)), seed=0, runs=tmp_path / "runs")

@@ -69,6 +69,8 @@ class Recipe:
     """epochs after which f, which answers, starts anew; 0 is never"""
     short_first: int = 0
     """epochs after the lessons in which questions in words about an image grow from its shortest to all"""
+    rehearse: int = 0
+    """after the lessons, one step in so many asks the last of them again; 0 is never"""
     vectors: Literal["random", "glove"] = "random"
     """what the vectors of words start from, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
@@ -80,7 +82,7 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
-LATER = {"vectors": "random", "short_first": 0, "lessons": (), "f_anew": 0}
+LATER = {"vectors": "random", "short_first": 0, "lessons": (), "f_anew": 0, "rehearse": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
@@ -103,6 +105,7 @@ def check(recipe: Recipe) -> None:
         f"epochs={recipe.epochs}": recipe.epochs < 1,
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
         f"short_first={recipe.short_first}": recipe.short_first < 0,
+        f"rehearse={recipe.rehearse}": recipe.rehearse < 0,
         f"f_anew={recipe.f_anew}": not 0 <= recipe.f_anew <= recipe.epochs,
         f"{lessons} (up to {len(LESSONS)} numbers, {recipe.epochs} in all)": min(recipe.lessons, default=0) < 0
         or len(recipe.lessons) > len(LESSONS)

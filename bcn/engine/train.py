@@ -71,11 +71,11 @@ class Trainer:
         while at.epoch < recipe.epochs:
             if 0 < at.epoch == recipe.f_anew and at.index == 0:
                 state.renew_f(recipe, seed=self.seed)
-            order = np.resize(self.training.order(at.epoch, seed=self.seed), self.per_epoch * recipe.batch)
+            orders = {id(data): self.order(data) for data in (self.training, self.sets.train, *self.sets.lessons[-1:])}
             while at.index < self.per_epoch:
                 self.interrupt()
                 began = time.perf_counter()
-                index = order[at.index * recipe.batch : (at.index + 1) * recipe.batch]
+                index = orders[id(self.training)][at.index * recipe.batch : (at.index + 1) * recipe.batch]
                 batch = self.load(self.ranks.share(index))
                 answers = int(self.ranks.sum((batch.answer >= 0).sum()))
                 loss = self.step(model, batch, answers=answers)
@@ -91,20 +91,27 @@ class Trainer:
 
     @property
     def training(self) -> Dataset:
-        """What this epoch trains on: its lesson, or the training split."""
-        epoch, lessons = self.state.position.epoch, self.sets.lessons
-        return lessons[epoch] if epoch < len(lessons) else self.sets.train
+        """What this step trains on: the lesson of its epoch, or the training split, at times the last lesson again."""
+        at, lessons, period = self.state.position, self.sets.lessons, self.recipe.rehearse
+        if at.epoch < len(lessons):
+            return lessons[at.epoch]
+        return lessons[-1] if lessons and period and (at.index + 1) % period == 0 else self.sets.train
+
+    def order(self, data: Dataset) -> np.ndarray:
+        """The rows of a data set in the order of this epoch, as many as its steps take."""
+        return np.resize(data.order(self.state.position.epoch, seed=self.seed), self.per_epoch * self.recipe.batch)
 
     def load(self, index: np.ndarray) -> Batch:
         """This rank's images, augmented, with the questions that this epoch asks."""
-        at = self.state.position
-        batch = self.training[index]
+        at, training = self.state.position, self.training
+        batch = training[index]
         if self.recipe.augment:
             generator = torch.Generator().manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank))
             batch = batch._replace(image=self.sets.train.augment(batch.image, generator))
         if at.epoch < self.recipe.non_relational_first:
             batch = first_half(batch)
-        if 0 <= (since := at.epoch - len(self.sets.lessons)) < self.recipe.short_first:
+        since = at.epoch - len(self.sets.lessons)
+        if training is self.sets.train and since < self.recipe.short_first:
             batch = shortest(batch, since / self.recipe.short_first)
         return move(batch, self.ranks.device)
 

@@ -31,14 +31,22 @@ from bcn.data.clevr.question import COMPARISONS, FAMILIES, Scene, Scope, make_qu
 from bcn.data.clevr.scene import ATTRIBUTES, RELATIONS
 from bcn.errors import BcnError
 
-EDITION = 7
+EDITION = 8
 """counts up when a lesson changes, so that none is read from a cache that holds another"""
 SIX = 6
 """of eight colors: with all of them, and shapes, materials are not learned; with three of them, colors are not"""
 QUERIES = ("query_size", "query_shape", "query_material", "query_shape")
 """shapes are the hardest to see"""
 EQUALS = ("equal_size", "equal_material", "equal_shape")
-_PLAIN = Scope(tuple(index for index, family in enumerate(FAMILIES) if family.forms == ("plain",)), stream=4)
+
+
+def _scope(*forms: str, stream: int) -> Scope:
+    """Questions whose nouns have these forms alone."""
+    families = (index for index, family in enumerate(FAMILIES) if set(family.forms) <= set(forms))
+    return Scope(tuple(families), stream=stream)
+
+
+_PLAIN, _ONE_HOP = _scope("plain", stream=4), _scope("plain", "one hop", stream=5)
 
 
 def _ask(scene: Scene, kinds: Iterable[str], *nouns: Noun) -> Iterator[dict[str, Any]]:
@@ -103,6 +111,7 @@ LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
     "lesson-3": lambda scene: _simple(scene, ["left", "right"]),
     "lesson-4": lambda scene: _simple(scene, RELATIONS),
     "lesson-5": lambda scene: chain(_simple(scene, RELATIONS), make_questions(scene, scope=_PLAIN)),
+    "lesson-6": lambda scene: chain(_simple(scene, RELATIONS), make_questions(scene, scope=_ONE_HOP)),
 }
 
 
