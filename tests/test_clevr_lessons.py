@@ -103,15 +103,14 @@ KINDS = {"count", "exist", "greater_than", "less_than", "equal_integer"}
 KINDS |= {f"{asked}_{attribute}" for asked in ("query", "equal") for attribute in MEANS}
 
 
-@pytest.mark.parametrize(("lesson", "hops"), [("lesson-5", 0), ("lesson-6", 1)])
+@pytest.mark.parametrize(("lesson", "hops"), [("lesson-6", 0), ("lesson-7", 1)])
 def test_the_last_lessons_name_things_by_their_own_attributes_or_by_one_other_thing(lesson: str, hops: int) -> None:
     kinds, attributes, most = Counter(), set(), 0
     for index in range(60):
         scene = make_scene(index)
-        simple = list(LESSONS["lesson-4"](scene))
-        asked = list(LESSONS[lesson](scene))
-        assert [made["question"] for made in asked[: len(simple)]] == [made["question"] for made in simple]
-        asked = asked[len(simple) :]
+        before, asked = (list(LESSONS[name](scene)) for name in (f"lesson-{5 + hops}", lesson))
+        assert [made["question"] for made in asked[: len(before)]] == [made["question"] for made in before]
+        asked = asked[len(before) :]
         assert len({question["question"] for question in asked}) == len(asked) == 10
         for question in asked:
             functions = [step["function"] for step in question["program"]]
@@ -129,14 +128,16 @@ def test_the_last_lessons_name_things_by_their_own_attributes_or_by_one_other_th
 
 
 def compare(question: str, scene: dict) -> str:
-    """The answer to a comparison of two colors, or of two things that are the only ones of theirs."""
+    """The answer to a comparison of the things of two values, or of two that are the only ones of theirs."""
     words = question.lower().rstrip("?").split()
-    first, second = (word for word in words if word in MEANS["color"])
+    said = {word: (key, value) for key, values in MEANS.items() for value in values for word in values[value].split()}
+    (first, second) = (said[word] for word in words if word in said)
     assert first != second
-    ones, others = ([thing for thing in scene["objects"] if thing["color"] == color] for color in (first, second))
-    if "thing" in words:
-        (attribute,) = (name for name in ("size", "material", "shape") if name in words)
+    ones, others = ([thing for thing in scene["objects"] if thing[key] == value] for key, value in (first, second))
+    if "same" in words:
+        (attribute,) = (name for name in MEANS if name in words)
         ((one,), (other,)) = ones, others
+        assert one is not other
         return "yes" if one[attribute] == other[attribute] else "no"
     (sign,) = (name for name in ("more", "fewer", "many") if name in words)
     left_over = len(ones) - len(others)
@@ -177,6 +178,22 @@ def test_the_other_lessons_ask_every_kind_in_its_simplest_form(lesson: str, side
     assert min(kinds.values()) > 50
     assert set(colors) == set(MEANS["color"])
     assert len(pairs) == 56  # every color with every other
+
+
+def test_the_fifth_lesson_names_things_by_any_attribute() -> None:
+    kinds, named = Counter(), Counter()
+    for index in range(80):
+        scene = make_scene(index)
+        for made in list(LESSONS["lesson-5"](scene))[len(list(LESSONS["lesson-4"](scene))) :]:
+            question, kind = made["question"], made["program"][-1]["function"]
+            compared = kind.startswith(("equal", "greater", "less"))
+            assert (compare if compared else look)(question, scene) == made["answer"], made
+            assert not re.search("|".join(FOUR), question)
+            kinds[kind] += 1
+            named.update(mentioned(question).items())
+    assert set(kinds) == KINDS - {"exist"}
+    assert min(kinds.values()) > 20
+    assert len(named) == sum(map(len, MEANS.values()))
 
 
 def test_a_lesson_shows_the_images_that_it_asks_about(made: Path) -> None:
@@ -221,7 +238,7 @@ def test_the_last_lesson_is_asked_again_in_between(made: Path, tmp_path: Path) -
 def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,))
     for lessons in ((-1,), (1, 1, 0, 0, 0, 0, 0, 0), (1, 2)):
-        with pytest.raises(BcnError, match=r"cannot be trained with lessons=.* \(up to 6 numbers, 2 in all\)"):
+        with pytest.raises(BcnError, match=r"cannot be trained with lessons=.* \(up to 7 numbers, 2 in all\)"):
             train(replace(recipe, lessons=lessons), seed=0, runs=tmp_path / "runs", data=made)
     with pytest.raises(BcnError, match="asks nothing in words: train with lessons="):
         train(replace(find_recipe("table3/mlp", "smoke"), lessons=(1,)), seed=0, runs=tmp_path / "runs")

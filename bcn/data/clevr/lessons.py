@@ -2,21 +2,22 @@
 
 A relation network that is asked everything at once answers by the kind of a question alone for a long time; one that is
 asked few things at first, in few words, begins to look sooner. A lesson is read as a split is, "lesson-1" to
-"lesson-5", but no file holds it: its questions are made from the scenes. All but the last always use the same words.
+"lesson-7", but no file holds it: its questions are made from the scenes. The first five always use the same words.
 
 1. How many things there are of each size and material, and of six of the colors.
 2. Every kind of question in its simplest form, where a color names what is meant: counts, whether there is one, what it
    is like, comparisons of two, and how many things are left of it.
 3. The same, left and right of it.
 4. The same, left and right of it, in front of it and behind it.
-5. The same, and everything that names objects by their own attributes, not by other objects: ten questions about each
-   image, made as those of clevr-like-v1 are.
+5. The same, and the same kinds where any one attribute names what is meant.
+6. The same, and ten questions about each image, made as those of clevr-like-v1 are, that name objects by their own
+   attributes, not by other objects.
+7. The same, and ten that name an object by at most one other.
 
 The first lets the network see colors. From the second on all kinds are asked together: a kind that comes late finds a
 network in which g is silent for it, and a sum of zeros has no gradient.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -31,7 +32,7 @@ from bcn.data.clevr.question import COMPARISONS, FAMILIES, Scene, Scope, make_qu
 from bcn.data.clevr.scene import ATTRIBUTES, RELATIONS
 from bcn.errors import BcnError
 
-EDITION = 8
+EDITION = 9
 """counts up when a lesson changes, so that none is read from a cache that holds another"""
 SIX = 6
 """of eight colors: with all of them, and shapes, materials are not learned; with three of them, colors are not"""
@@ -57,10 +58,17 @@ def _ask(scene: Scene, kinds: Iterable[str], *nouns: Noun) -> Iterator[dict[str,
         yield {"question": text, "answer": answer(program, scene), "program": program}
 
 
-def _colors(scene: Scene, *, alone: bool) -> list[Noun]:
-    """The things of each color that there is; `alone`: those that are the only one of theirs."""
-    there = Counter(thing["color"] for thing in scene["objects"])
-    return [Noun((("color", color),)) for color in sorted(there) if there[color] == 1 or not alone]
+def _named(scene: Scene, attributes: Iterable[str], *, alone: bool) -> list[Noun]:
+    """The things of each value of these attributes that there is; `alone`: each thing that is the only one, once."""
+    meant: dict[tuple[int, ...], Noun] = {}
+    nouns = []
+    for attribute in attributes:
+        for value in ATTRIBUTES[attribute]:
+            things = tuple(place for place, thing in enumerate(scene["objects"]) if thing[attribute] == value)
+            if things:
+                nouns.append(Noun(((attribute, value),)))
+                meant[things] = nouns[-1]
+    return [noun for things, noun in meant.items() if len(things) == 1] if alone else nouns
 
 
 def _pairs(scene: Scene, nouns: list[Noun]) -> Iterator[tuple[Noun, Noun]]:
@@ -92,17 +100,28 @@ def _by_turns(
 
 def _simple(scene: Scene, relations: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Every kind of question in its simplest form; relations to a thing that is the only one of its color."""
-    alone = _colors(scene, alone=True)
+    alone = _named(scene, ["color"], alone=True)
     for attribute, number in (("color", 2), ("size", 1), ("material", 1)):
         yield from _by_turns(
             scene, ["count"], [(Noun(((attribute, value),)),) for value in ATTRIBUTES[attribute]], number
         )
     yield from _by_turns(scene, ["exist"], [(Noun((("color", color),)),) for color in ATTRIBUTES["color"]], 1)
     yield from _by_turns(scene, QUERIES, [(noun,) for noun in alone], 4)
-    yield from _by_turns(scene, COMPARISONS, _pairs(scene, _colors(scene, alone=False)), 3)
+    yield from _by_turns(scene, COMPARISONS, _pairs(scene, _named(scene, ["color"], alone=False)), 3)
     yield from _by_turns(scene, EQUALS, _pairs(scene, alone), 3)
     beside = [(Noun((), (Link(relation, noun),)),) for noun in alone for relation in relations]
     yield from _by_turns(scene, ["count"], beside, 5)
+
+
+def _by_any(scene: Scene) -> Iterator[dict[str, Any]]:
+    """The same kinds but for relations, where any one attribute names what is meant."""
+    there = _named(scene, ATTRIBUTES, alone=False)
+    yield from _by_turns(scene, ["count"], [(noun,) for noun in there], 3)
+    yield from _by_turns(scene, COMPARISONS, _pairs(scene, there), 4)
+    for attribute in ATTRIBUTES:
+        alone = _named(scene, [other for other in ATTRIBUTES if other != attribute], alone=True)
+        yield from _by_turns(scene, [f"query_{attribute}"], [(noun,) for noun in alone], 1)
+        yield from _by_turns(scene, [f"equal_{attribute}"], _pairs(scene, alone), 1)
 
 
 LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
@@ -110,8 +129,9 @@ LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
     "lesson-2": lambda scene: _simple(scene, ["left"]),
     "lesson-3": lambda scene: _simple(scene, ["left", "right"]),
     "lesson-4": lambda scene: _simple(scene, RELATIONS),
-    "lesson-5": lambda scene: chain(_simple(scene, RELATIONS), make_questions(scene, scope=_PLAIN)),
-    "lesson-6": lambda scene: chain(_simple(scene, RELATIONS), make_questions(scene, scope=_ONE_HOP)),
+    "lesson-5": lambda scene: chain(_simple(scene, RELATIONS), _by_any(scene)),
+    "lesson-6": lambda scene: chain(LESSONS["lesson-5"](scene), make_questions(scene, scope=_PLAIN)),
+    "lesson-7": lambda scene: chain(LESSONS["lesson-6"](scene), make_questions(scene, scope=_ONE_HOP)),
 }
 
 

@@ -42,7 +42,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*recipe.deviations, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, lessons, short_first, peak, batch = 16, (2, 3, 1, 1, 1), 2, 0.002, 32
+    epochs, lessons, short_first, rehearse, peak, batch = 24, (2, 3, 1, 1, 1, 2, 2), 4, 2, 0.002, 32
     return replace(
         recipe,
         scale=scale,
@@ -64,6 +64,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
         lessons=lessons,
         f_anew=lessons[0],
         short_first=short_first,
+        rehearse=rehearse,
         vectors="random",
         deviations=(
             *recipe.deviations,
@@ -73,10 +74,11 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             f"weight decay of 0 instead of {recipe.optim.weight_decay:g}",
             f"the first {sum(lessons)} of these epochs ask simpler questions about the same images: {lessons[0]} how "
             f"many things there are of a size, color or material, {sum(lessons[1:4])} every kind of question in its "
-            f"simplest form, and {lessons[4]} whatever names objects by their own attributes besides",
+            f"simplest form about colors, {lessons[4]} about any attribute, {lessons[5]} with several attributes, and "
+            f"{lessons[6]} with one relation; afterwards one step in {rehearse} asks such questions again",
             f"f starts anew after {lessons[0]} epochs, when it has answered nothing but counts",
-            f"from short to long: in the {short_first} epochs after these the questions asked about an image grow from "
-            "the two that have the fewest words to all ten",
+            f"from short to long: in the {short_first} epochs after these the questions asked about an image grow "
+            "from the two that have the fewest words to all ten",
         ),
     )
 
