@@ -77,8 +77,8 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             f"simplest form about colors, {lessons[4]} about any attribute, {lessons[5]} with several attributes, and "
             f"{lessons[6]} with one relation; afterwards one step in {rehearse} asks such questions again",
             f"f starts anew after {lessons[0]} epochs, when it has answered nothing but counts",
-            f"from short to long: in the {short_first} epochs after these the questions asked about an image grow "
-            "from the two that have the fewest words to all ten",
+            f"from short to long: in the {short_first} epochs after the lessons the questions asked about an image "
+            "grow from the two that have the fewest words to all ten",
         ),
     )
 
