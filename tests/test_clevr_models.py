@@ -1,4 +1,4 @@
-"""Table 4 and training on one's own data, from files to figures, on small made-up images and questions."""
+"""Table 4, from files to figures, on small made-up images and questions."""
 
 import json
 from dataclasses import replace
@@ -7,13 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from typer.testing import CliRunner
+from squares import clevr_layout, draw, own_layout
 
-import bcn
 from bcn import BcnError, create_model
 from bcn.bench.count import TOKENS, count_parameters, executed_macs, on_meta
-from bcn.cli import app
 from bcn.data.clevr.named import in_words_of
 from bcn.data.clevr.program import FAMILIES, KINDS
 from bcn.data.clevr.question import make_questions
@@ -22,7 +19,7 @@ from bcn.data.clevr.stand_in import stand_in
 from bcn.data.glove import load_glove
 from bcn.data.registry import open_dataset
 from bcn.engine.evaluate import evaluate, loss_sum, metrics
-from bcn.engine.recipe import Data, fingerprint
+from bcn.engine.recipe import fingerprint
 from bcn.engine.sets import Sets
 from bcn.engine.state import State
 from bcn.engine.train import train
@@ -33,57 +30,6 @@ from bcn.paper.results import Result
 from bcn.paper.tables import published_rows
 
 SMOKE = find_recipe("table4/multirn", "smoke")
-COLOURS = {"red": (200, 30, 30), "green": (30, 180, 30), "blue": (30, 30, 200)}
-PROGRAMS = {
-    "count": [{"function": "scene", "inputs": []}, {"function": "count", "inputs": [0]}],
-    "query_color": [{"function": "scene", "inputs": []}, {"function": "query_color", "inputs": [0]}],
-}
-
-
-def draw(path: Path, colour: str, squares: int, number: int) -> None:
-    """Squares of one colour on grey, and a dot by which no two pictures are the same."""
-    pixels = np.full((64, 96, 3), 120, np.uint8)
-    pixels[-1, number] = 0
-    for square in range(squares):
-        pixels[10 + 25 * (square // 3) : 25 + 25 * (square // 3), 8 + 30 * (square % 3) : 24 + 30 * (square % 3)] = (
-            COLOURS[colour]
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(path)
-
-
-def clevr_layout(directory: Path, images: dict[str, int]) -> Path:
-    """A directory as CLEVR's, with an image here and there that has fewer questions."""
-    for split, count in images.items():
-        questions = []
-        for index in range(count):
-            colour, squares = list(COLOURS)[index % 3], 1 + index % 4
-            name = f"CLEVR_{split}_{index:06d}.png"
-            draw(directory / "images" / split / name, colour, squares, index)
-            asked = [
-                ("How many things are there?", str(squares), "count"),
-                ("What color is it?", colour, "query_color"),
-            ]
-            for question, answer, kind in asked[: 1 if index % 5 == 4 else 2]:
-                entry = {"image_filename": name, "image_index": index, "question": question, "answer": answer}
-                questions.append({**entry, "program": PROGRAMS[kind], "question_index": len(questions)})
-        path = directory / "questions" / f"CLEVR_{split}_questions.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"info": {}, "questions": questions}))
-    return directory
-
-
-def own_layout(directory: Path, images: int = 30, *, kinds: bool = False) -> Path:
-    lines = []
-    for index in range(images):
-        colour, squares = list(COLOURS)[index % 3], 1 + (index // 3) % 3
-        draw(directory / "pictures" / f"{index}.png", colour, squares, index)
-        asked = {"What colour are the squares?": colour, "How many squares are there?": str(squares)}
-        for number, (question, answer) in enumerate(asked.items()):
-            line = {"image": f"pictures/{index}.png", "question": question, "answer": answer}
-            lines.append(line | ({"kind": ("colour", "number")[number]} if kinds else {}))
-    (directory / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return directory
 
 
 @pytest.fixture(scope="module")
@@ -258,20 +204,6 @@ def test_splits_of_cogent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         open_dataset("clevr-v1.0", "valC", data=cogent)
 
 
-def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Path) -> None:
-    own_layout(tmp_path, 12)
-    lines = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
-    for number, line in enumerate(lines):
-        line["split"] = "train" if number < 16 else "val" if number < 20 else "test"
-        if line["split"] == "test":
-            del line["answer"]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert open_dataset("own", "test", data=tmp_path).split == "test"
-    assert open_dataset("own", "test", data=tmp_path).checksum() == open_dataset("own", "val", data=tmp_path).checksum()
-    with pytest.raises(BcnError, match="has no split 'dev'"):
-        open_dataset("own", "dev", data=tmp_path)
-
-
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="bcn clevr make"):
         open_dataset("clevr-like-v1", "train", data=tmp_path)
@@ -279,132 +211,6 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         open_dataset("clevr-v1.0", "train", data=tmp_path)
     with pytest.raises(BcnError, match=r"questions\.jsonl"):
         open_dataset("own", "train", data=tmp_path)
-
-
-def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path) -> None:
-    run = ["train", "own", "--data", str(data / "mine"), "--runs", str(tmp_path), "--set", "epochs=12"]
-    result = CliRunner().invoke(app, [*run, "--set", "optim.average=none", "--set", "optim.lr=0.002"])
-    assert result.exit_code == 0, result.output
-    (directory,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    record = json.loads((directory / "record.json").read_text())
-    asked = record["metrics"]["test"]
-    assert asked["colour"]["total"] == asked["number"]["total"] > 0
-    losses = [epoch["loss"] for epoch in record["curve"]]
-    assert losses[-1] < 0.6 * losses[0]
-    picture = data / "mine" / "pictures" / "0.png"
-    said = CliRunner().invoke(
-        app, ["ask", str(picture), "how many Squares?", "WHAT colour?", "--weights", str(directory), "--json"]
-    )
-    answers = json.loads(said.output)["answers"]
-    assert [answer["question"] for answer in answers] == ["how many squares", "what colour"]
-    for answer in answers:
-        own = {answer["answer"], *(other["answer"] for other in answer["others"])}
-        assert own == {"1", "2", "3", "blue", "green", "red"}
-    nothing = CliRunner().invoke(app, ["ask", str(picture), "wer da?", "--weights", str(directory)])
-    assert "no word that was trained on" in str(nothing.exception)
-    evaluated = CliRunner().invoke(app, ["eval", str(directory), "--data", str(data / "mine"), "--json"])
-    assert json.loads(evaluated.output)["metrics"]["all"] == asked["all"]
-
-
-def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
-    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=own_layout(tmp_path / "mine"))
-    assert list(record["metrics"]["test"]) == ["all"]
-
-
-def test_a_finished_run_of_another_folder_is_not_shown(data: Path, tmp_path: Path) -> None:
-    run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
-    first = CliRunner().invoke(app, [*run, str(data / "mine")])
-    assert first.exit_code == 0, first.output
-    again = CliRunner().invoke(app, [*run, str(data / "mine")])
-    assert "record.json" in again.output.replace("\n", "")
-    other = own_layout(tmp_path / "other", images=28, kinds=True)
-    draw(other / "pictures" / "0.png", "blue", 4, 50)
-    said = CliRunner().invoke(app, [*run, str(other)]).exception
-    assert isinstance(said, BcnError)
-    assert "began with other data" in str(said)
-    nowhere = CliRunner().invoke(app, [*run, str(tmp_path / "nowhere")]).exception
-    assert "nowhere is not a directory" in str(nowhere)
-
-
-def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> None:
-    path = own_layout(tmp_path / "mine", 8) / "questions.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for number, line in enumerate(lines):
-        line["split"] = "train" if number < 8 else "val"
-        line["answer"] = {8: "purple", 9: None}.get(number, line["answer"])
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    recipe = replace(find_recipe("own", "smoke"), data=Data("own"))
-    record = train(recipe, seed=0, runs=tmp_path / "runs", data=path.parent)
-    assert record["metrics"]["test"]["all"]["total"] == 7  # not the one that has no answer
-    dataset = open_dataset("own", "val", data=path.parent)
-    batch = dataset[range(len(dataset))]
-    assert (batch.answer == -1).sum() == 3  # purple, and twice the number of three squares
-    run, picture = tmp_path / "runs" / record["run"], tmp_path / "confusion.png"
-    said = CliRunner().invoke(
-        app, ["eval", str(run), "--data", str(path.parent), "--json", "--confusion", str(picture)]
-    )
-    assert json.loads(said.output)["metrics"] == record["metrics"]["test"]
-    assert picture.exists()
-    logits = torch.randn(*batch.answer.shape, len(dataset.answers))
-    known = batch.answer >= 0
-    by_hand = -logits.log_softmax(-1)[known][torch.arange(4), batch.answer[known]].sum()
-    torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
-    tally = evaluate(load_trained(run)[0], dataset, batch=3)
-    assert tally.mean_loss == pytest.approx(tally.loss / 4)
-
-
-def test_own_images_have_the_size_of_the_model(data: Path, tmp_path: Path) -> None:
-    recipe = replace(find_recipe("own", "smoke"), model="clevr/multirn-h-224", epochs=1)
-    assert Sets.open(recipe, data / "mine").train[[0]].image.shape == (1, 3, 224, 224)
-    record = train(recipe, seed=0, runs=tmp_path, data=data / "mine")
-    run = tmp_path / record["run"]
-    evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(data / "mine"), "--images", "1", "--json"])
-    assert json.loads(evaluated.output)["metrics"]["all"] == record["metrics"]["test"]["all"]
-    out = tmp_path / "answers.json"
-    answer = ["clevr", "answer", str(run), str(data / "mine"), "--split", "val", "--out", str(out)]
-    assert CliRunner().invoke(app, answer).exit_code == 0
-    lines = [json.loads(line) for line in (data / "mine" / "questions.jsonl").read_text().splitlines()]
-    for said in json.loads(out.read_text()):
-        line = lines[said["question_index"] - 1]
-        (asked,) = bcn.load(run).ask(data / "mine" / line["image"], line["question"])
-        assert asked.answer == said["answer"]
-    with pytest.raises(BcnError, match="did you mean 'clevr/multirn'"):
-        Sets.open(replace(recipe, model="clver/multirn"), data / "mine")
-
-
-def test_there_must_be_answers_to_learn_from_and_to_choose_by(tmp_path: Path) -> None:
-    path = own_layout(tmp_path / "mine", 12) / "questions.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for split, problem in (("val", "has an answer that train has, to choose an epoch by"), ("train", "has an answer:")):
-        for number, line in enumerate(lines):
-            line["split"] = "train" if number < 16 else "val"
-            line["answer"] = None if line["split"] == split else line["answer"]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        with pytest.raises(BcnError, match=f"^no question of {split} {problem}"):
-            train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
-
-
-def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
-    path = own_layout(tmp_path / "mine", kinds=True) / "questions.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for number, line in enumerate(lines[::4]):
-        line["kind"] = "other" if number % 2 else None
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
-    figures = record["metrics"]["test"]
-    assert sum(figures[kind]["total"] for kind in figures if kind != "all") == figures["all"]["total"] == 2
-    dataset = open_dataset("own", "train", data=path.parent)
-    assert dataset.kinds == ("colour", "number", "other")
-    assert set(dataset[range(len(dataset))].kind.flatten().tolist()) == {0, 1, 2}
-
-
-def test_the_command_checks_a_directory(data: Path, tmp_path: Path) -> None:
-    own = own_layout(tmp_path / "mine")
-    assert CliRunner().invoke(app, ["data", "check", str(own)]).exit_code == 0
-    (own / "pictures" / "3.png").unlink()
-    result = CliRunner().invoke(app, ["data", "check", str(own)])
-    assert "pictures/3.png" in result.output
-    assert isinstance(result.exception, BcnError)
 
 
 def test_words_of_a_model_for_other_data(data: Path) -> None:

@@ -1,4 +1,7 @@
-"""Questions in words: the LSTM against PyTorch's own, padding, questions asked twice, vectors of words, loudness."""
+"""Questions in words: the words, the LSTM against PyTorch's own, padding, questions asked twice, vectors, loudness."""
+
+import re
+import unicodedata
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ from torch import Tensor, nn
 
 from bcn import BcnError, create_model
 from bcn.data.clevr.lessons import LESSONS
+from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.scene import make_scene
 from bcn.data.clevr.vocabulary import Vocabulary, tokens
 from bcn.layers.lstm import BidirectionalLSTM
@@ -193,3 +197,23 @@ def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
             heard.append((weight[:, -259:-256], torch.stack([x, y, (x**2 + y**2).sqrt()], dim=-1).flatten(0, 1)))
         for part, source in heard:
             assert 0.7 < float((source @ part.t()).std(0).mean()) < 1.4
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Où est le cafe\u0301?", ["où", "est", "le", "café"]),
+        ("नमस्ते, यह क्या है?", ["नमस्ते", ",", "यह", "क्या", "है"]),
+        ("ما هُوَ هذا؟", ["ما", "هُوَ", "هذا"]),
+        ("\u2764\ufe0f is it a well-known e\u0323-\u0301mail?", ["is", "it", "a", "well-known", "ẹ", "mail"]),
+    ],
+)
+def test_accents_and_vowel_signs_are_parts_of_words(question: str, words: list[str]) -> None:
+    assert tokens(question) == words
+    assert tokens(unicodedata.normalize("NFD", question)) == words
+
+
+def test_words_of_english_are_what_they_were() -> None:
+    asked = [question["question"] for index in range(20) for question in make_questions(make_scene(index))]
+    for question in [*asked, "It's 3 left-side balls; isn't it, naïve one? 'No' -- rock-'n'-roll_x a-b-c"]:
+        assert tokens(question) == re.findall(r"\w+(?:[-']\w+)*|[,;]", question.lower())

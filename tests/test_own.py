@@ -1,0 +1,174 @@
+"""Training on one's own images and questions, from files to figures."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from squares import draw, own_layout
+from typer.testing import CliRunner
+
+import bcn
+from bcn import BcnError
+from bcn.cli import app
+from bcn.data.registry import open_dataset
+from bcn.engine.evaluate import evaluate, loss_sum
+from bcn.engine.recipe import Data
+from bcn.engine.sets import Sets
+from bcn.engine.train import train
+from bcn.engine.trained import load_trained
+from bcn.paper.recipes import find_recipe
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    own_layout(root / "mine", kinds=True)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCN_CACHE", str(data / "cache"))
+    monkeypatch.setenv("BCN_DATA", str(data))
+
+
+def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Path) -> None:
+    own_layout(tmp_path, 12)
+    lines = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["split"] = "train" if number < 16 else "val" if number < 20 else "test"
+        if line["split"] == "test":
+            del line["answer"]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert open_dataset("own", "test", data=tmp_path).split == "test"
+    assert open_dataset("own", "test", data=tmp_path).checksum() == open_dataset("own", "val", data=tmp_path).checksum()
+    with pytest.raises(BcnError, match="has no split 'dev'"):
+        open_dataset("own", "dev", data=tmp_path)
+
+
+def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path) -> None:
+    run = ["train", "own", "--data", str(data / "mine"), "--runs", str(tmp_path), "--set", "epochs=12"]
+    result = CliRunner().invoke(app, [*run, "--set", "optim.average=none", "--set", "optim.lr=0.002"])
+    assert result.exit_code == 0, result.output
+    (directory,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    record = json.loads((directory / "record.json").read_text())
+    asked = record["metrics"]["test"]
+    assert asked["colour"]["total"] == asked["number"]["total"] > 0
+    losses = [epoch["loss"] for epoch in record["curve"]]
+    assert losses[-1] < 0.6 * losses[0]
+    picture = data / "mine" / "pictures" / "0.png"
+    said = CliRunner().invoke(
+        app, ["ask", str(picture), "how many Squares?", "WHAT colour?", "--weights", str(directory), "--json"]
+    )
+    answers = json.loads(said.output)["answers"]
+    assert [answer["question"] for answer in answers] == ["how many squares", "what colour"]
+    for answer in answers:
+        own = {answer["answer"], *(other["answer"] for other in answer["others"])}
+        assert own == {"1", "2", "3", "blue", "green", "red"}
+    nothing = CliRunner().invoke(app, ["ask", str(picture), "wer da?", "--weights", str(directory)])
+    assert "no word that was trained on" in str(nothing.exception)
+    evaluated = CliRunner().invoke(app, ["eval", str(directory), "--data", str(data / "mine"), "--json"])
+    assert json.loads(evaluated.output)["metrics"]["all"] == asked["all"]
+
+
+def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
+    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=own_layout(tmp_path / "mine"))
+    assert list(record["metrics"]["test"]) == ["all"]
+
+
+def test_a_finished_run_of_another_folder_is_not_shown(data: Path, tmp_path: Path) -> None:
+    run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
+    first = CliRunner().invoke(app, [*run, str(data / "mine")])
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(app, [*run, str(data / "mine")])
+    assert "record.json" in again.output.replace("\n", "")
+    other = own_layout(tmp_path / "other", images=28, kinds=True)
+    draw(other / "pictures" / "0.png", "blue", 4, 50)
+    said = CliRunner().invoke(app, [*run, str(other)]).exception
+    assert isinstance(said, BcnError)
+    assert "began with other data" in str(said)
+    nowhere = CliRunner().invoke(app, [*run, str(tmp_path / "nowhere")]).exception
+    assert "nowhere is not a directory" in str(nowhere)
+
+
+def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> None:
+    path = own_layout(tmp_path / "mine", 8) / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["split"] = "train" if number < 8 else "val"
+        line["answer"] = {8: "purple", 9: None}.get(number, line["answer"])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recipe = replace(find_recipe("own", "smoke"), data=Data("own"))
+    record = train(recipe, seed=0, runs=tmp_path / "runs", data=path.parent)
+    assert record["metrics"]["test"]["all"]["total"] == 7  # not the one that has no answer
+    dataset = open_dataset("own", "val", data=path.parent)
+    batch = dataset[range(len(dataset))]
+    assert (batch.answer == -1).sum() == 3  # purple, and twice the number of three squares
+    run, picture = tmp_path / "runs" / record["run"], tmp_path / "confusion.png"
+    said = CliRunner().invoke(
+        app, ["eval", str(run), "--data", str(path.parent), "--json", "--confusion", str(picture)]
+    )
+    assert json.loads(said.output)["metrics"] == record["metrics"]["test"]
+    assert picture.exists()
+    logits = torch.randn(*batch.answer.shape, len(dataset.answers))
+    known = batch.answer >= 0
+    by_hand = -logits.log_softmax(-1)[known][torch.arange(4), batch.answer[known]].sum()
+    torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
+    tally = evaluate(load_trained(run)[0], dataset, batch=3)
+    assert tally.mean_loss == pytest.approx(tally.loss / 4)
+
+
+def test_own_images_have_the_size_of_the_model(data: Path, tmp_path: Path) -> None:
+    recipe = replace(find_recipe("own", "smoke"), model="clevr/multirn-h-224", epochs=1)
+    assert Sets.open(recipe, data / "mine").train[[0]].image.shape == (1, 3, 224, 224)
+    record = train(recipe, seed=0, runs=tmp_path, data=data / "mine")
+    run = tmp_path / record["run"]
+    evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(data / "mine"), "--images", "1", "--json"])
+    assert json.loads(evaluated.output)["metrics"]["all"] == record["metrics"]["test"]["all"]
+    out = tmp_path / "answers.json"
+    answer = ["clevr", "answer", str(run), str(data / "mine"), "--split", "val", "--out", str(out)]
+    assert CliRunner().invoke(app, answer).exit_code == 0
+    lines = [json.loads(line) for line in (data / "mine" / "questions.jsonl").read_text().splitlines()]
+    for said in json.loads(out.read_text()):
+        line = lines[said["question_index"] - 1]
+        (asked,) = bcn.load(run).ask(data / "mine" / line["image"], line["question"])
+        assert asked.answer == said["answer"]
+    with pytest.raises(BcnError, match="did you mean 'clevr/multirn'"):
+        Sets.open(replace(recipe, model="clver/multirn"), data / "mine")
+
+
+def test_there_must_be_answers_to_learn_from_and_to_choose_by(tmp_path: Path) -> None:
+    path = own_layout(tmp_path / "mine", 12) / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for split, problem in (("val", "has an answer that train has, to choose an epoch by"), ("train", "has an answer:")):
+        for number, line in enumerate(lines):
+            line["split"] = "train" if number < 16 else "val"
+            line["answer"] = None if line["split"] == split else line["answer"]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with pytest.raises(BcnError, match=f"^no question of {split} {problem}"):
+            train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
+
+
+def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
+    path = own_layout(tmp_path / "mine", kinds=True) / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines[::4]):
+        line["kind"] = "other" if number % 2 else None
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=path.parent)
+    figures = record["metrics"]["test"]
+    assert sum(figures[kind]["total"] for kind in figures if kind != "all") == figures["all"]["total"] == 2
+    dataset = open_dataset("own", "train", data=path.parent)
+    assert dataset.kinds == ("colour", "number", "other")
+    assert set(dataset[range(len(dataset))].kind.flatten().tolist()) == {0, 1, 2}
+
+
+def test_the_command_checks_a_directory(data: Path, tmp_path: Path) -> None:
+    own = own_layout(tmp_path / "mine")
+    assert CliRunner().invoke(app, ["data", "check", str(own)]).exit_code == 0
+    (own / "pictures" / "3.png").unlink()
+    result = CliRunner().invoke(app, ["data", "check", str(own)])
+    assert "pictures/3.png" in result.output
+    assert isinstance(result.exception, BcnError)
