@@ -155,6 +155,19 @@ def test_an_epoch_is_a_permutation(clevr: Path) -> None:
     assert len(set(map(tuple, orders))) > 1
 
 
+def test_augmentation_moves_images_by_up_to_a_sixteenth(clevr: Path) -> None:
+    dataset = open_questions(clevr, "train")
+    image = torch.randint(256, (300, 3, 32, 32), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
+    varied = dataset.augment(image, torch.Generator().manual_seed(0))
+    moves = set()
+    for before, after in zip(image.numpy(), varied.numpy(), strict=True):
+        padded = np.pad(before, ((0, 0), (2, 2), (2, 2)), mode="edge")
+        crops = {(top, left): padded[:, top : top + 32, left : left + 32] for top in range(5) for left in range(5)}
+        moves |= {place for place, crop in crops.items() if np.array_equal(crop, after)}
+    assert moves == {(top, left) for top in range(5) for left in range(5)}
+    assert torch.equal(varied, dataset.augment(image, torch.Generator().manual_seed(0)))
+
+
 def test_short_questions_come_first(clevr: Path) -> None:
     dataset = open_questions(clevr, "train", size=16)
     whole = dataset[[0, 1, 2]]  # the second image has three questions, the others ten

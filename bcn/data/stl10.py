@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 
 from bcn.data.arrays import ArrayDataset, split_range
 from bcn.data.batch import Preprocessing
+from bcn.data.crop import random_crop
 from bcn.data.download import download
 from bcn.data.files import cache_root, checksum, data_root, locked
 from bcn.errors import BcnError
@@ -47,14 +48,7 @@ PADDING = 4
 class Stl10(ArrayDataset):
     def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
         """Pad by 4 black pixels and crop 96x96 at random (appendix A), each image elsewhere."""
-        batch, _, height, width = image_BCHW.shape
-        bordered = pad(image_BCHW, [PADDING] * 4)
-        shape = (2, batch)
-        top, left = torch.randint(2 * PADDING + 1, shape, generator=generator, device=generator.device).to(
-            bordered.device
-        )
-        crops_BCYXHW = bordered.unfold(2, height, 1).unfold(3, width, 1)
-        return crops_BCYXHW[torch.arange(batch, device=bordered.device), :, top, left]
+        return random_crop(pad(image_BCHW, [PADDING] * 4), PADDING, generator)
 
 
 def open_stl10(split: str, *, data: str | Path | None = None, images: int | None = None) -> Stl10:

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bcn.data.batch import LACKED, NO_ANSWER, Batch, Preprocessing
 from bcn.data.cache import open_cache
@@ -28,6 +29,7 @@ from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
+from bcn.data.crop import random_crop
 from bcn.data.decode import squeeze, upright
 from bcn.data.draw import permutation
 from bcn.errors import BcnError
@@ -99,7 +101,9 @@ class QuestionDataset:
         return permutation(len(self), seed=seed, epoch=epoch)
 
     def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
-        return image_BCHW
+        """Move each image by up to a 16th of its size, its edge repeated; where things are among each other stays."""
+        border = image_BCHW.shape[2] // 16
+        return random_crop(pad(image_BCHW, [border] * 4, mode="replicate"), border, generator)
 
     def checksum(self) -> str:
         digest = hashlib.sha256()

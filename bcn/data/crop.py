@@ -1,0 +1,14 @@
+"""Images cut at random out of larger ones: augmentation that moves what is seen."""
+
+import torch
+from torch import Tensor
+
+
+def random_crop(bordered_BCHW: Tensor, border: int, generator: torch.Generator) -> Tensor:
+    """Images without their border of so many pixels on each side, each moved by up to as many, elsewhere."""
+    batch, _, height, width = bordered_BCHW.shape
+    top, left = torch.randint(2 * border + 1, (2, batch), generator=generator, device=generator.device).to(
+        bordered_BCHW.device
+    )
+    crops_BCYXHW = bordered_BCHW.unfold(2, height - 2 * border, 1).unfold(3, width - 2 * border, 1)
+    return crops_BCYXHW[torch.arange(batch, device=bordered_BCHW.device), :, top, left]
