@@ -22,16 +22,13 @@ from bcn.paper.recipes import find_recipe
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("data")
-    own_layout(root / "mine", kinds=True)
-    return root
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return own_layout(tmp_path_factory.mktemp("data") / "mine", kinds=True)
 
 
 @pytest.fixture(autouse=True)
-def cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BCN_CACHE", str(data / "cache"))
-    monkeypatch.setenv("BCN_DATA", str(data))
+def cache(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCN_CACHE", str(mine.with_name("cache")))
 
 
 def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Path) -> None:
@@ -48,8 +45,8 @@ def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Pat
         open_dataset("own", "dev", data=tmp_path)
 
 
-def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path) -> None:
-    run = ["train", "own", "--data", str(data / "mine"), "--runs", str(tmp_path), "--set", "epochs=12"]
+def test_own_data_is_learned_and_asked_by_the_command(mine: Path, tmp_path: Path) -> None:
+    run = ["train", "own", "--data", str(mine), "--runs", str(tmp_path), "--set", "epochs=12"]
     result = CliRunner().invoke(app, [*run, "--set", "optim.average=none", "--set", "optim.lr=0.002"])
     assert result.exit_code == 0, result.output
     (directory,) = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -58,7 +55,7 @@ def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path
     assert asked["colour"]["total"] == asked["number"]["total"] > 0
     losses = [epoch["loss"] for epoch in record["curve"]]
     assert losses[-1] < 0.6 * losses[0]
-    picture = data / "mine" / "pictures" / "0.png"
+    picture = mine / "pictures" / "0.png"
     said = CliRunner().invoke(
         app, ["ask", str(picture), "how many Squares?", "WHAT colour?", "--weights", str(directory), "--json"]
     )
@@ -69,7 +66,7 @@ def test_own_data_is_learned_and_asked_by_the_command(data: Path, tmp_path: Path
         assert own == {"1", "2", "3", "blue", "green", "red"}
     nothing = CliRunner().invoke(app, ["ask", str(picture), "wer da?", "--weights", str(directory)])
     assert "no word that was trained on" in str(nothing.exception)
-    evaluated = CliRunner().invoke(app, ["eval", str(directory), "--data", str(data / "mine"), "--json"])
+    evaluated = CliRunner().invoke(app, ["eval", str(directory), "--data", str(mine), "--json"])
     assert json.loads(evaluated.output)["metrics"]["all"] == asked["all"]
 
 
@@ -78,11 +75,11 @@ def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
     assert list(record["metrics"]["test"]) == ["all"]
 
 
-def test_a_finished_run_of_another_folder_is_not_shown(data: Path, tmp_path: Path) -> None:
+def test_a_finished_run_of_another_folder_is_not_shown(mine: Path, tmp_path: Path) -> None:
     run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
-    first = CliRunner().invoke(app, [*run, str(data / "mine")])
+    first = CliRunner().invoke(app, [*run, str(mine)])
     assert first.exit_code == 0, first.output
-    again = CliRunner().invoke(app, [*run, str(data / "mine")])
+    again = CliRunner().invoke(app, [*run, str(mine)])
     assert "record.json" in again.output.replace("\n", "")
     other = own_layout(tmp_path / "other", images=28, kinds=True)
     draw(other / "pictures" / "0.png", "blue", 4, 50)
@@ -120,23 +117,23 @@ def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> Non
     assert tally.mean_loss == pytest.approx(tally.loss / 4)
 
 
-def test_own_images_have_the_size_of_the_model(data: Path, tmp_path: Path) -> None:
+def test_own_images_have_the_size_of_the_model(mine: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("own", "smoke"), model="clevr/multirn-h-224", epochs=1)
-    assert Sets.open(recipe, data / "mine").train[[0]].image.shape == (1, 3, 224, 224)
-    record = train(recipe, seed=0, runs=tmp_path, data=data / "mine")
+    assert Sets.open(recipe, mine).train[[0]].image.shape == (1, 3, 224, 224)
+    record = train(recipe, seed=0, runs=tmp_path, data=mine)
     run = tmp_path / record["run"]
-    evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(data / "mine"), "--images", "1", "--json"])
+    evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(mine), "--images", "1", "--json"])
     assert json.loads(evaluated.output)["metrics"]["all"] == record["metrics"]["test"]["all"]
     out = tmp_path / "answers.json"
-    answer = ["clevr", "answer", str(run), str(data / "mine"), "--split", "val", "--out", str(out)]
+    answer = ["clevr", "answer", str(run), str(mine), "--split", "val", "--out", str(out)]
     assert CliRunner().invoke(app, answer).exit_code == 0
-    lines = [json.loads(line) for line in (data / "mine" / "questions.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (mine / "questions.jsonl").read_text().splitlines()]
     for said in json.loads(out.read_text()):
         line = lines[said["question_index"] - 1]
-        (asked,) = bcn.load(run).ask(data / "mine" / line["image"], line["question"])
+        (asked,) = bcn.load(run).ask(mine / line["image"], line["question"])
         assert asked.answer == said["answer"]
     with pytest.raises(BcnError, match="did you mean 'clevr/multirn'"):
-        Sets.open(replace(recipe, model="clver/multirn"), data / "mine")
+        Sets.open(replace(recipe, model="clver/multirn"), mine)
 
 
 def test_there_must_be_answers_to_learn_from_and_to_choose_by(tmp_path: Path) -> None:
@@ -165,7 +162,7 @@ def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
     assert set(dataset[range(len(dataset))].kind.flatten().tolist()) == {0, 1, 2}
 
 
-def test_the_command_checks_a_directory(data: Path, tmp_path: Path) -> None:
+def test_the_command_checks_a_directory(mine: Path, tmp_path: Path) -> None:
     own = own_layout(tmp_path / "mine")
     assert CliRunner().invoke(app, ["data", "check", str(own)]).exit_code == 0
     (own / "pictures" / "3.png").unlink()

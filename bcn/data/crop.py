@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def random_crop(bordered_BCHW: Tensor, border: int, generator: torch.Generator) -> Tensor:
-    """Images without their border of so many pixels on each side, each moved by up to as many, elsewhere."""
+    """Images without a border of so many pixels on each side, each cut out at a place of its own."""
     batch, _, height, width = bordered_BCHW.shape
     top, left = torch.randint(2 * border + 1, (2, batch), generator=generator, device=generator.device).to(
         bordered_BCHW.device
