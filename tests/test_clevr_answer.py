@@ -18,6 +18,7 @@ from bcn.data.clevr.scene import make_scene
 from bcn.data.clevr.vocabulary import tokens
 from bcn.data.files import data_root
 from bcn.engine.checkpoint import save_weights
+from bcn.engine.machine import commit, default_threads
 from bcn.engine.record import describe
 from bcn.paper.recipes import find_recipe
 
@@ -133,6 +134,7 @@ def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     said = json.loads(result.output)
     assert (said["images"], said["model"], said["split"]) == (10, "clevr/multirn-h", "val")
+    assert (said["seed"], said["threads"], said["commit"]) == (0, default_threads(), commit())
     figures = said["metrics"]
     assert figures["all"]["total"] == 120
     assert sum(figures[family]["total"] for family in FAMILIES if family in figures) == 120

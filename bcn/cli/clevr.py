@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,12 +87,13 @@ def transfer(
     data: Annotated[Path | None, typer.Option(help="Where original images and scenes lie (default: BCN_DATA).")] = None,
     split: Annotated[str, typer.Option(help="Whose images.")] = "val",
     questions: Annotated[int, typer.Option(min=1, max=200, help="How many questions about each image.")] = 40,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a record, instead of a table.")] = False,
 ) -> None:
     """Ask about CLEVR's original images what our grammar makes of their scenes; accuracy with 95 % intervals."""
     from bcn.cli.train import print_figures
     from bcn.data.clevr.transfer import open_transfer
     from bcn.engine.evaluate import check_fit, evaluate, metrics
+    from bcn.engine.machine import commit, default_threads
 
     model, description, size = _trained(weights)
     dataset = open_transfer(
@@ -104,9 +106,15 @@ def transfer(
     )
     check_fit(model, dataset, description["model"])
     figures = metrics(evaluate(model, dataset, batch=16), dataset)
-    about = {"data": dataset.name, "split": split, "model": description["model"], "images": len(dataset.image)}
     if as_json:
-        print(json.dumps(about | {"metrics": figures}))
+        about = {"data": dataset.name, "split": split, "images": len(dataset.image)}
+        about |= {key: description[key] for key in ("model", "recipe", "scale", "seed", "epoch")}
+        where = {
+            "threads": default_threads(),
+            "commit": commit(),
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        print(json.dumps(about | {"metrics": figures} | where, indent=1))
     else:
         print_figures(f"{description['model']} on {len(dataset.image)} original images of {split}", figures)
 
