@@ -1,7 +1,11 @@
-"""Lessons: what they ask, how they are answered, and when a run asks them."""
+"""Lessons and sight: what they ask, how it is answered, and when a run asks it."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +19,14 @@ from bcn.data.clevr.format import open_questions
 from bcn.data.clevr.lessons import LESSONS, read
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.scene import make_scene
+from bcn.data.clevr.sight import open_sight
 from bcn.engine.checkpoint import load_weights
+from bcn.engine.recipe import Data, Recipe
 from bcn.engine.run import run_id
-from bcn.engine.train import train
+from bcn.engine.sets import Sets
+from bcn.engine.state import State
+from bcn.engine.stop import Interrupted
+from bcn.engine.train import Trainer, train
 from bcn.errors import BcnError
 from bcn.paper.recipes import find_recipe
 
@@ -228,6 +237,90 @@ def test_a_run_takes_its_lessons_first(made: Path, tmp_path: Path) -> None:
     assert not all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+@pytest.mark.parametrize("grid", [(8, 8), (16, 16)])
+def test_sight_asks_what_is_where(made: Path, grid: tuple[int, int]) -> None:
+    seen = open_sight(made, open_questions(made, "train"), grid)
+    assert len(seen) == IMAGES["train"]
+    batch, asked = seen[np.arange(len(seen))], set()
+    for row, shade in enumerate(batch.image[:, 0, 0, 0].tolist()):
+        things = {  # pixels are those of the 480 x 320 that a scene speaks of
+            (thing["pixel_coords"][0], thing["pixel_coords"][1]): thing for thing in make_scene(shade)["objects"]
+        }
+        told = set()
+        for (x, y, kind), answer in zip(batch.question[row].tolist(), batch.answer[row].tolist(), strict=True):
+            name = seen.kinds[int(kind)]
+            if name == "exist":
+                column, line = int(x * grid[1]), int(y * grid[0])
+                inside = [at for at in things if at[0] * grid[1] // 480 == column and at[1] * grid[0] // 320 == line]
+                assert seen.answers[answer] == ("yes" if inside else "no")
+                asked.add((row % 4, column, line))
+            elif answer >= 0:
+                (at,) = (at for at in things if abs(at[0] - 480 * x) + abs(at[1] - 320 * y) < 0.01)
+                assert seen.answers[answer] == things[at][name]
+                told.add((at, name))
+        assert len(told) == 4 * len(things)
+    assert len(asked) == grid[0] * grid[1]  # four images in a row ask of every cell once
+    assert batch.kind.equal(batch.question[..., 2].long())
+
+
+def seeing(lessons: tuple[int, ...]) -> Recipe:
+    """An epoch of sight, then lessons."""
+    recipe = find_recipe("table4/multirn", "smoke")
+    recipe = replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9), data=Data("clevr-like-v1"))
+    return replace(recipe, batch=4, epochs=1 + sum(lessons), sight=1, lessons=lessons)
+
+
+def test_a_run_learns_to_see_before_its_lessons(made: Path, tmp_path: Path) -> None:
+    weights = []
+    for lessons in ((), (1,)):
+        recipe = seeing(lessons)
+        record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
+        weights.append(load_weights(tmp_path / "runs" / run_id(recipe, 0) / "last.safetensors")[0])
+        assert record["data"]["sight"] == open_sight(made, open_questions(made, "train"), (8, 8)).checksum()
+    complete = Sets.open(recipe, made).complete(recipe)
+    begun = State.begin(complete, seed=0, device=torch.device("cpu")).model.state_dict()
+    assert begun.keys() == weights[0].keys()  # what answered is not in the model
+    moved = {name for name in begun if not torch.equal(begun[name], weights[0][name])}
+    assert moved == {name for name in begun if name.startswith("answer.encoder.")}
+    assert any(not torch.equal(weights[0][name], weights[1][name]) for name in begun if ".relation." in name)
+
+
+@pytest.mark.parametrize("stopped_at", [2, 4])  # within sight, and within the lesson after it
+def test_stopped_while_it_learns_to_see_a_run_goes_on_where_it_was(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped_at: int
+) -> None:
+    recipe, undisturbed, stopped = seeing((1,)), tmp_path / "undisturbed", tmp_path / "stopped"
+    assert train(recipe, seed=0, runs=undisturbed, data=made, threads=1)["steps"] == 6
+    step = Trainer.step
+
+    def stop(self: Trainer, *given: object, **named: object) -> torch.Tensor:
+        if self.state.position.step == stopped_at:
+            raise Interrupted(signal.SIGINT)
+        return step(self, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", stop)
+        with pytest.raises(Interrupted):
+            train(recipe, seed=0, runs=stopped, data=made, threads=1)
+    train(recipe, seed=0, runs=stopped, data=made, threads=1)
+    for name in ("last.safetensors", "best.safetensors"):
+        one, other = (runs / run_id(recipe, 0) / name for runs in (undisturbed, stopped))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_two_processes_learn_to_see_together(made: Path, tmp_path: Path) -> None:
+    """First the CNN and what it answers with are shared out, then the model, of which the CNN is a part."""
+    settings = [item for setting in ("sight=1", "lessons=1", "epochs=3") for item in ("--set", setting)]
+    order = ["train", "table4/multirn", "--scale", "smoke", *settings, "--data", str(made), "--runs", str(tmp_path)]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "bcn"]
+    package = str(Path(__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": package, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, *launcher, *order], env=environment, check=True, capture_output=True)
+    (record,) = (json.loads(path.read_text()) for path in tmp_path.glob("*/record.json"))
+    assert (record["ranks"], record["steps"]) == (2, 3 * 2)
+    assert all(0 < point["loss"] < 100 for point in record["curve"])
+
+
 def test_the_last_lesson_is_asked_again_in_between(made: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,), short_first=1, rehearse=3)
     record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
@@ -239,11 +332,17 @@ def test_the_last_lesson_is_asked_again_in_between(made: Path, tmp_path: Path) -
 
 def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("table4/q-type", "cpu"), batch=4, epochs=2, lessons=(1,))
+    with pytest.raises(BcnError, match="cannot be trained with sight=3"):
+        train(replace(recipe, sight=3, lessons=()), seed=0, runs=tmp_path / "runs", data=made)
     for lessons in ((-1,), (1, 1, 0, 0, 0, 0, 0, 0), (1, 2)):
         with pytest.raises(BcnError, match=r"cannot be trained with lessons=.* \(up to 7 numbers, 2 in all\)"):
             train(replace(recipe, lessons=lessons), seed=0, runs=tmp_path / "runs", data=made)
     with pytest.raises(BcnError, match="asks nothing in words: train with lessons="):
         train(replace(find_recipe("table3/mlp", "smoke"), lessons=(1,)), seed=0, runs=tmp_path / "runs")
+    with pytest.raises(BcnError, match="has no CNN, to be taught to see: train with sight=0"):
+        train(replace(recipe, lessons=(), sight=1), seed=0, runs=tmp_path / "runs", data=made)
+    with pytest.raises(BcnError, match="no scenes to learn to see by: train with sight=0"):
+        train(replace(find_recipe("table3/mlp", "smoke"), sight=1), seed=0, runs=tmp_path / "runs")
     (made / "scenes" / "CLEVR_train_scenes.json").unlink()
     with pytest.raises(BcnError, match="lessons are made from scenes"):
         next(read(made, "lesson-1"))

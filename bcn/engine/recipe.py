@@ -63,8 +63,10 @@ class Recipe:
     augment: bool = False
     non_relational_first: int = 0
     """epochs at the start in which only the non-relational questions are asked"""
+    sight: int = 0
+    """epochs at the start in which the CNN alone learns to see, by `bcn.data.clevr.sight`"""
     lessons: tuple[int, ...] = ()
-    """epochs at the start with each of `bcn.data.clevr.lessons`, where there are scenes to make them from"""
+    """epochs after that with each of `bcn.data.clevr.lessons`, where there are scenes to make them from"""
     f_anew: int = 0
     """epochs after which f, which answers, starts anew; 0 is never"""
     short_first: int = 0
@@ -82,7 +84,7 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
-LATER = {"vectors": "random", "short_first": 0, "lessons": (), "f_anew": 0, "rehearse": 0}
+LATER = {"vectors": "random", "short_first": 0, "sight": 0, "lessons": (), "f_anew": 0, "rehearse": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
@@ -106,10 +108,11 @@ def check(recipe: Recipe) -> None:
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
         f"short_first={recipe.short_first}": recipe.short_first < 0,
         f"rehearse={recipe.rehearse}": recipe.rehearse < 0,
+        f"sight={recipe.sight}": not 0 <= recipe.sight <= recipe.epochs,
         f"f_anew={recipe.f_anew}": not 0 <= recipe.f_anew <= recipe.epochs,
         f"{lessons} (up to {len(LESSONS)} numbers, {recipe.epochs} in all)": min(recipe.lessons, default=0) < 0
         or len(recipe.lessons) > len(LESSONS)
-        or sum(recipe.lessons) > recipe.epochs,
+        or recipe.sight + sum(recipe.lessons) > recipe.epochs,
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
         f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
         f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),

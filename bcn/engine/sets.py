@@ -10,6 +10,8 @@ from torch import Tensor
 from bcn.data.batch import Dataset
 from bcn.data.clevr.format import QuestionDataset
 from bcn.data.clevr.lessons import LESSONS
+from bcn.data.clevr.named import find_named
+from bcn.data.clevr.sight import SightDataset, open_sight
 from bcn.data.clevr.vocabulary import SPECIAL
 from bcn.data.glove import NUMBERS, load_glove
 from bcn.data.registry import open_dataset
@@ -17,7 +19,8 @@ from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.log import say
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
-from bcn.models.registry import image_shape
+from bcn.models.clevr import sight
+from bcn.models.registry import create_model, image_shape
 
 
 def open_for(model: str, name: str, split: str, **how: Any) -> Dataset:
@@ -32,6 +35,8 @@ class Sets(NamedTuple):
     tests: dict[str, Dataset]
     vectors: Tensor | None = None
     """what the vectors of words start from, NaN where at random"""
+    sight: SightDataset | None = None
+    """what the CNN alone is trained on at first"""
     lessons: tuple[Dataset, ...] = ()
     """for each epoch that has one, what is trained on instead"""
 
@@ -49,7 +54,8 @@ class Sets(NamedTuple):
             raise BcnError(f"{train.name} asks nothing in words: train with lessons=")
         for lesson, epochs in zip(LESSONS, recipe.lessons, strict=False):
             lessons += [open_for(model, data.name, lesson, data=root, images=data.train)] * epochs if epochs else []
-        return cls(train, val, test, tests, vectors, tuple(lessons))
+        seen = _sight(recipe, train, root) if recipe.sight else None
+        return cls(train, val, test, tests, vectors, seen, tuple(lessons))
 
     def complete(self, recipe: Recipe) -> Recipe:
         """The recipe with what its model takes from the data: how many words there are, and answers."""
@@ -81,8 +87,19 @@ class Sets(NamedTuple):
 
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
-        named |= {lesson.split: lesson for lesson in dict.fromkeys(self.lessons)}
+        named |= {lesson.split: lesson for lesson in dict.fromkeys((*self.lessons, *filter(None, [self.sight])))}
         return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
+
+
+def _sight(recipe: Recipe, train: Dataset, root: Path | None) -> SightDataset:
+    """The images of a training split, with what is seen in each cell of the model's map."""
+    if not isinstance(train, QuestionDataset):
+        raise BcnError(f"{train.name} has no scenes to learn to see by: train with sight=0")
+    with torch.device("meta"):
+        rows, columns = (
+            sight(create_model(recipe.model), 1, 1).features(torch.empty((1, *image_shape(recipe.model)))).shape[-2:]
+        )
+    return open_sight(find_named(recipe.data.name, root)[0], train, (rows, columns))
 
 
 def _vectors(dataset: Dataset, root: Path | None) -> Tensor:

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bcn.data.clevr.sight import ANSWERS, KINDS
 from bcn.engine.optimise import make_optimiser
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
-from bcn.models.clevr import Asked
+from bcn.models.clevr import Asked, sight
 from bcn.models.registry import create_model
 
 NEVER = 2**62
@@ -55,6 +56,8 @@ class State:
     model: nn.Module
     optimiser: torch.optim.Optimizer
     average: nn.Module | None
+    sight: nn.Module | None = None
+    """what the CNN is taught to see with"""
     best: dict[str, Tensor] | None = None
     position: Position = field(default_factory=Position)
     loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
@@ -71,9 +74,11 @@ class State:
         model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
         if vectors is not None and isinstance(model, Asked):
             model.question.load_vectors(vectors)
-        optimiser = make_optimiser(recipe.optim, model)
+        seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if recipe.sight else None
+        # The model is last, for its own last layer to be the one that Muon leaves to Adam.
+        optimiser = make_optimiser(recipe.optim, model if seeing is None else nn.ModuleList([seeing, model]))
         average = None if recipe.optim.average is None else copy.deepcopy(model).requires_grad_(False)
-        state = cls(model, optimiser, average)
+        state = cls(model, optimiser, average, seeing)
         state.loss, state.recent, state.first_bad = (
             tensor.to(device) for tensor in (state.loss, state.recent, state.first_bad)
         )
@@ -142,6 +147,7 @@ class State:
             "position": dict(vars(self.position)),
             "optimiser": self.optimiser.state_dict(),
             "average": None if self.average is None else dict(self.average.state_dict()),
+            "sight": None if self.sight is None else dict(self.sight.state_dict()),
             "best": self.best,
             "loss": self.loss,
             "recent": self.recent,
@@ -152,6 +158,8 @@ class State:
         self.optimiser.load_state_dict(state["optimiser"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
+        if self.sight is not None:
+            self.sight.load_state_dict(state["sight"])
         self.best = state["best"]
         self.position = Position(**state["position"])
         self.loss.copy_(state["loss"])

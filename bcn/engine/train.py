@@ -67,8 +67,8 @@ class Trainer:
 
     def run_epochs(self, progress: Progress) -> None:
         state, at, recipe = self.state, self.state.position, self.recipe
-        model = self.distributed()
         while at.epoch < recipe.epochs:
+            model = self.distributed()
             if 0 < at.epoch == recipe.f_anew and at.index == 0:
                 state.renew_f(recipe, seed=self.seed)
             orders = {id(data): self.order(data) for data in (self.training, self.sets.train, *self.sets.lessons[-1:])}
@@ -91,11 +91,18 @@ class Trainer:
 
     @property
     def training(self) -> Dataset:
-        """What this step trains on: the lesson of its epoch, or the training split, at times the last lesson again."""
+        """What this step trains on: sight, the lesson of its epoch, or the training split, at times the last lesson."""
         at, lessons, period = self.state.position, self.sets.lessons, self.recipe.rehearse
-        if at.epoch < len(lessons):
-            return lessons[at.epoch]
+        if self.sets.sight is not None and at.epoch < self.recipe.sight:
+            return self.sets.sight
+        if at.epoch < self.begins:
+            return lessons[at.epoch - self.recipe.sight]
         return lessons[-1] if lessons and period and (at.index + 1) % period == 0 else self.sets.train
+
+    @property
+    def begins(self) -> int:
+        """The epoch after sight and lessons."""
+        return self.recipe.sight + len(self.sets.lessons)
 
     def order(self, data: Dataset) -> np.ndarray:
         """The rows of a data set in the order of this epoch, as many as its steps take."""
@@ -107,10 +114,10 @@ class Trainer:
         batch = training[index]
         if self.recipe.augment:
             generator = torch.Generator().manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank))
-            batch = batch._replace(image=self.sets.train.augment(batch.image, generator))
+            batch = batch._replace(image=training.augment(batch.image, generator))
         if at.epoch < self.recipe.non_relational_first:
             batch = first_half(batch)
-        since = at.epoch - len(self.sets.lessons)
+        since = at.epoch - self.begins
         if training is self.sets.train and since < self.recipe.short_first:
             batch = shortest(batch, since / self.recipe.short_first)
         return move(batch, self.ranks.device)
@@ -135,11 +142,13 @@ class Trainer:
         return loss.detach()
 
     def distributed(self) -> nn.Module:
-        """The model that a step calls: gradients averaged, BatchNorm statistics those of the first rank."""
+        """What a step of this epoch calls: gradients averaged, BatchNorm statistics those of the first rank."""
+        sight = self.state.sight if self.training is self.sets.sight else None
+        model = sight or self.state.model
         if self.ranks.world == 1:
-            return self.state.model
+            return model
         devices = [self.ranks.device] if self.ranks.device.type == "cuda" else None
-        return DistributedDataParallel(self.state.model, device_ids=devices)
+        return DistributedDataParallel(model, device_ids=devices)
 
     def share_losses(self) -> None:
         """Let every rank know the mean of the losses so far, and stop where one was not finite."""

@@ -15,10 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bcn.errors import BcnError
 from bcn.layers.attention import StackedAttention
 from bcn.layers.block import Block
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.film import Film
+from bcn.layers.look import Look
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.encoders import blocks, mlp
 from bcn.models.question import QuestionEncoder, lengths
@@ -121,6 +123,18 @@ def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, w
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
     level(relation.g.first.parts(), (OBJECT_SPREAD, None, PLANE_SPREAD, QUESTION_SPREAD))
     return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
+
+
+def sight(model: nn.Module, kinds: int, answers: int) -> RelationModel:
+    """What a model's CNN is taught to see with: it answers for each place by itself, and is then left behind.
+
+    One linear layer: what it can tell apart, g can as well from its first layer on.
+    """
+    if not isinstance(model, Asked) or not isinstance(model.answer, RelationModel):
+        raise BcnError("this model is not asked in words, or has no CNN, to be taught to see: train with sight=0")
+    encoder = cast(nn.Sequential, model.answer.encoder)
+    channels = cast(Block, encoder[-1]).conv.out_channels
+    return RelationModel(encoder, Look(kinds), nn.Linear(channels + kinds, answers))
 
 
 @register("clevr/q-type")

@@ -13,6 +13,7 @@ from bcn.errors import BcnError
 from bcn.layers.attention import StackedAttention
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.film import Film
+from bcn.layers.look import Look
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.encoders import CoordinateChannels, blocks, channels_last, mlp
 from bcn.models.registry import register
@@ -48,7 +49,7 @@ class RelationModel(nn.Module):
     def __init__(
         self,
         encoder: nn.Module,
-        relation: MultiRelation | PairRelation | Flattened | StackedAttention | Film,
+        relation: MultiRelation | PairRelation | Flattened | StackedAttention | Film | Look,
         f: nn.Module,
     ) -> None:
         super().__init__()

@@ -67,6 +67,8 @@ class QuestionDataset:
     """(T,) where the question stands in its file"""
     rows: np.ndarray
     """(rows, 3): the image, its first question, how many"""
+    files: tuple[str, ...] = ()
+    """(N,) the images, where they are files"""
     preprocessing: Preprocessing = CLEVR_PIXELS
 
     def __len__(self) -> int:
@@ -155,6 +157,7 @@ def open_questions(
         number=text["number"],
         place=text["place"],
         rows=rows,
+        files=tuple(files.tolist()),
     )
     return dataset if images is None else dataset.first(images)
 

@@ -137,12 +137,15 @@ LESSONS: dict[str, Callable[[Scene], Iterable[dict[str, Any]]]] = {
 
 def source(directory: Path, split: str) -> Path:
     """The file that a split, or a lesson, comes from: its questions, or the scenes of the training split."""
-    if split not in LESSONS:
-        return question_file(directory, split)
+    return scene_file(directory) if split in LESSONS else question_file(directory, split)
+
+
+def scene_file(directory: Path) -> Path:
+    """The scenes of the training split."""
     path = directory / "scenes" / f"CLEVR_{training_split(directory)}_scenes.json"
-    if not path.is_file():
-        raise BcnError(f"lessons are made from scenes, and {path} is not there: get it, or train with lessons=")
-    return path
+    if path.is_file():
+        return path
+    raise BcnError(f"lessons are made from scenes, and {path} is not there: get it, or train with lessons= and sight=0")
 
 
 def read(directory: Path, split: str) -> Iterator[Asked]:

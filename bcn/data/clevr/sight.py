@@ -1,0 +1,110 @@
+"""Sight: things asked for by their place, so that a CNN sees them before it is asked about them in words.
+
+Of every fourth cell of a grid, other cells in the next image: is the centre of a thing in it? Of each thing: what are
+its size, color, material and shape? A question is three numbers: x and y in units of the image's width and height, and
+which of these five is asked.
+
+N images, T most things of an image; B images of a batch, c cells and Q questions about each.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bcn.data.batch import NO_ANSWER, Batch
+from bcn.data.clevr.camera import HEIGHT, WIDTH
+from bcn.data.clevr.format import QuestionDataset
+from bcn.data.clevr.layout import stream
+from bcn.data.clevr.lessons import scene_file
+from bcn.data.clevr.scene import ATTRIBUTES
+from bcn.data.draw import permutation
+from bcn.errors import BcnError
+
+KINDS = ("exist", *ATTRIBUTES)
+ANSWERS = ("no", "yes", *(value for values in ATTRIBUTES.values() for value in values))
+FOURTH = 4
+
+
+@dataclass(eq=False)
+class SightDataset:
+    """What `Dataset` asks for, over images whose scenes are known."""
+
+    seen: QuestionDataset
+    """whose images these are"""
+    number: np.ndarray
+    """(N,) which of its images"""
+    place: np.ndarray
+    """(N, T, 2) x and y of the things' centres"""
+    value: np.ndarray
+    """(N, T, 4) what they are like, NO_ANSWER where there is no thing"""
+    grid: tuple[int, int]
+    """rows and columns"""
+    split: str = "sight"
+    answers: tuple[str, ...] = ANSWERS
+    kinds: tuple[str, ...] = KINDS
+
+    def __post_init__(self) -> None:
+        self.name, self.preprocessing = self.seen.name, self.seen.preprocessing
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+        index = np.asarray(index, np.intp)
+        place_BT2, value_BTA, (rows, columns) = self.place[index], self.value[index], self.grid
+        row, fourth = np.divmod(np.arange(rows * columns // FOURTH), columns // FOURTH)
+        column_Bc = FOURTH * fourth + (index[:, None] + row) % FOURTH
+        cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
+        inside_BcT = (cell_Bc2[:, :, None] == np.floor(place_BT2 * (columns, rows))[:, None]).all(-1)
+        there_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != NO_ANSWER)).any(-1)
+        asked_BT4 = np.broadcast_to(np.arange(1, len(KINDS)), value_BTA.shape)
+        kind_BQ = np.concatenate([np.zeros_like(column_Bc), asked_BT4.reshape(len(index), -1)], axis=1)
+        place_BQ2 = np.concatenate(
+            [(cell_Bc2 + 0.5) / (columns, rows), place_BT2.repeat(value_BTA.shape[2], axis=1)], axis=1
+        )
+        answer_BQ = np.concatenate([there_Bc, value_BTA.reshape(len(index), -1)], axis=1)
+        return Batch(
+            image=torch.from_numpy(np.ascontiguousarray(self.seen.image[self.number[index]])),
+            answer=torch.from_numpy(answer_BQ),
+            question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
+            kind=torch.from_numpy(kind_BQ),
+        )
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray:
+        return permutation(len(self), seed=seed, epoch=epoch)
+
+    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
+        """As they are: a thing that moved would be asked for where it was."""
+        return image_BCHW
+
+    def checksum(self) -> str:
+        """Of what is asked; that of the images is in the checksum of their split."""
+        digest = hashlib.sha256()
+        for array in (self.number, self.place, self.value):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def open_sight(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -> SightDataset:
+    """What is in the images of a training split, as its scenes tell it, asked in cells of such a grid."""
+    number_of = {Path(file).name: number for number, file in enumerate(train.files)}
+    wanted, path = set(np.unique(train.rows[:, 0]).tolist()), scene_file(directory)
+    found = {}
+    for scene in stream(path, "scenes"):
+        if (number := number_of.get(scene["image_filename"], -1)) in wanted:
+            found[number] = scene["objects"]
+    if not found:
+        raise BcnError(f"{path} describes none of the images of {train.split}: get its own, or train with sight=0")
+    most = max(map(len, found.values()))
+    place, value = np.zeros((len(found), most, 2)), np.full((len(found), most, len(ATTRIBUTES)), NO_ANSWER)
+    for image, number in enumerate(sorted(found)):
+        for thing, described in enumerate(found[number]):
+            x, y, _ = described["pixel_coords"]
+            place[image, thing] = min(x / WIDTH, 1 - 1 / WIDTH), min(y / HEIGHT, 1 - 1 / HEIGHT)
+            value[image, thing] = [ANSWERS.index(described[attribute]) for attribute in ATTRIBUTES]
+    return SightDataset(train, np.array(sorted(found)), place, value, grid)
