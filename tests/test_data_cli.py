@@ -61,7 +61,7 @@ def test_every_data_set_keeps_the_protocol(name: str) -> None:
     assert dataset.preprocessing(batch.image).dtype == torch.float32
     assert sorted(dataset.order(3, seed=1).tolist()) == list(range(12))
     assert not np.array_equal(dataset.order(3, seed=1), dataset.order(4, seed=1))
-    assert dataset.augment(batch.image, torch.Generator()).shape == batch.image.shape
+    assert dataset.augment(batch, torch.Generator()).image.shape == batch.image.shape
     assert dataset.checksum() == open_dataset(name, "test", images=12).checksum()
     assert dataset.checksum() != open_dataset(name, "test", images=11).checksum()
 

@@ -365,8 +365,8 @@ def test_augment_leaves_digits_alone(small: Path) -> None:
     import torch
 
     dataset = make_scaled_mnist("scaled-mnist-v1", "test", images=4)
-    image = dataset[[0, 1]].image
-    assert dataset.augment(image, torch.Generator()) is image
+    batch = dataset[[0, 1]]
+    assert dataset.augment(batch, torch.Generator()) is batch
 
 
 @pytest.mark.data

@@ -8,6 +8,7 @@ import torch
 from blobs import install, plain
 from torch import nn
 
+from bcn.data.batch import Batch
 from bcn.engine.distributed import Ranks
 from bcn.engine.optimise import rate, update_average
 from bcn.engine.recipe import Optim, Recipe
@@ -75,8 +76,9 @@ def test_only_non_relational_questions_at_first() -> None:
 def test_augmentation_is_decided_by_seed_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = trainer(replace(plain("smoke"), augment=True))
 
-    def noise(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return image + torch.randint(0, 50, image.shape, generator=generator, dtype=torch.uint8)
+    def noise(batch: Batch, generator: torch.Generator) -> Batch:
+        image = batch.image
+        return batch._replace(image=image + torch.randint(0, 50, image.shape, generator=generator, dtype=torch.uint8))
 
     monkeypatch.setattr(ours.sets.train, "augment", noise, raising=False)
     first, again = ours.load([1, 2]).image, ours.load([1, 2]).image

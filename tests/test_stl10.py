@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from bcn.data import stl10
+from bcn.data.batch import Batch
 from bcn.data.stl10 import PREPROCESSING, fetch_stl10, open_stl10
 from bcn.errors import BcnError
 
@@ -85,7 +86,8 @@ def test_the_paper_s_normalisation() -> None:
 def test_augmentation_is_a_crop_of_the_padded_image(small: Path) -> None:
     dataset = open_stl10("train")
     image = dataset[range(9)].image.repeat(30, 1, 1, 1)
-    varied = dataset.augment(image, torch.Generator().manual_seed(0))
+    batch = Batch(image, torch.zeros(len(image)))
+    varied = dataset.augment(batch, torch.Generator().manual_seed(0)).image
     assert varied.shape == image.shape
     assert varied.dtype == torch.uint8
     seen = set()
@@ -96,8 +98,9 @@ def test_augmentation_is_a_crop_of_the_padded_image(small: Path) -> None:
         (place,) = (place for place, crop in crops.items() if np.array_equal(crop, after))
         seen.add(place)
     assert {top for top, _ in seen} == {left for _, left in seen} == set(range(9))
-    again = dataset.augment(image, torch.Generator().manual_seed(0))
-    assert torch.equal(again, varied)
+    again = dataset.augment(batch, torch.Generator().manual_seed(0))
+    assert torch.equal(again.image, varied)
+    assert again.answer is batch.answer
 
 
 @pytest.mark.parametrize("how", ["truncated", "wrong byte", "swapped", "absent"])

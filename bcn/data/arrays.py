@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bcn.data.batch import Batch, Preprocessing
 from bcn.data.draw import permutation
@@ -52,8 +51,8 @@ class ArrayDataset:
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         return permutation(len(self), seed=seed, epoch=epoch)
 
-    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
-        return image_BCHW
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
+        return batch
 
     def checksum(self) -> str:
         digest = hashlib.sha256()

@@ -68,8 +68,8 @@ class Dataset(Protocol):
         """The indices of one epoch: a permutation that seed and epoch decide; for a stream, the next fresh indices."""
         ...
 
-    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
-        """The training images of a batch, varied; the images themselves where the data set has no augmentation."""
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """A batch of training images, varied; the batch itself where the data set has no augmentation."""
         ...
 
     def checksum(self) -> str:

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.functional import pad
 
 from bcn.data.arrays import ArrayDataset, split_range
-from bcn.data.batch import Preprocessing
+from bcn.data.batch import Batch, Preprocessing
 from bcn.data.crop import random_crop
 from bcn.data.download import download
 from bcn.data.files import cache_root, checksum, data_root, locked
@@ -46,9 +45,9 @@ PADDING = 4
 
 @dataclass(eq=False)
 class Stl10(ArrayDataset):
-    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         """Pad by 4 black pixels and crop 96x96 at random (appendix A), each image elsewhere."""
-        return random_crop(pad(image_BCHW, [PADDING] * 4), PADDING, generator)
+        return batch._replace(image=random_crop(pad(batch.image, [PADDING] * 4), PADDING, generator))
 
 
 def open_stl10(split: str, *, data: str | Path | None = None, images: int | None = None) -> Stl10:

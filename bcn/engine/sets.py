@@ -75,7 +75,7 @@ class Sets(NamedTuple):
                 raise BcnError(f"no question of {split.split} has {what}: give some of them one")
         if recipe.localise and self.test[[0]].centre is None:
             raise BcnError(f"{self.train.name} has no centres to localise; train with localise=false")
-        if recipe.augment and (image := self.train[[0]].image) is self.train.augment(image, torch.Generator()):
+        if recipe.augment and (batch := self.train[[0]]) is self.train.augment(batch, torch.Generator()):
             raise BcnError(f"{self.train.name} has no augmentation; train with augment=false")
         if recipe.non_relational_first and self.train.kinds != KINDS:
             raise BcnError(

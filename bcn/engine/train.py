@@ -114,7 +114,7 @@ class Trainer:
         batch = training[index]
         if self.recipe.augment:
             generator = torch.Generator().manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank))
-            batch = batch._replace(image=training.augment(batch.image, generator))
+            batch = training.augment(batch, generator)
         if at.epoch < self.recipe.non_relational_first:
             batch = first_half(batch)
         since = at.epoch - self.begins

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.functional import pad
 
 from bcn.data.batch import LACKED, NO_ANSWER, Batch, Preprocessing
@@ -102,10 +101,23 @@ class QuestionDataset:
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         return permutation(len(self), seed=seed, epoch=epoch)
 
-    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
-        """Move each image by up to a 16th of its size, its edge repeated; where things are among each other stays."""
-        border = image_BCHW.shape[2] // 16
-        return random_crop(pad(image_BCHW, [border] * 4, mode="replicate"), border, generator)
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """Move each image by up to a 16th of its size, its edge repeated; where things are among each other stays.
+
+        Where questions are CLEVR's, mirror half of the images, and let left and right change places in what is asked.
+        """
+        border, words = batch.image.shape[2] // 16, self.vocabulary.words
+        moved_BCHW = random_crop(pad(batch.image, [border] * 4, mode="replicate"), border, generator)
+        if self.kinds != KINDS or not {"left", "right"} <= set(words):
+            return batch._replace(image=moved_BCHW)
+        assert batch.question is not None
+        left, right = (words.index(side) + SPECIAL for side in ("left", "right"))
+        mirrored_B111 = torch.randint(2, (len(moved_BCHW), 1, 1, 1), generator=generator).bool()
+        other_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
+        return batch._replace(
+            image=moved_BCHW.flip(3).where(mirrored_B111, moved_BCHW),
+            question=other_BQL.where(mirrored_B111[..., 0], batch.question),
+        )
 
     def checksum(self) -> str:
         digest = hashlib.sha256()

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bcn.data.batch import NO_ANSWER, Batch
 from bcn.data.clevr.camera import HEIGHT, WIDTH
@@ -78,9 +77,9 @@ class SightDataset:
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         return permutation(len(self), seed=seed, epoch=epoch)
 
-    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         """As they are: a thing that moved would be asked for where it was."""
-        return image_BCHW
+        return batch
 
     def checksum(self) -> str:
         """Of what is asked; that of the images is in the checksum of their split."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bcn.data.batch import Batch, Preprocessing
 from bcn.data.draw import permutation
@@ -66,8 +65,8 @@ class SortOfClevr:
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         return permutation(self.images, seed=seed, epoch=epoch)
 
-    def augment(self, image_BCHW: Tensor, generator: torch.Generator) -> Tensor:
-        return image_BCHW
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
+        return batch
 
     def checksum(self) -> str:
         """SHA-256 over sample after sample: the image, the numbers of its questions, its answers, in single bytes."""
