@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from clevr_folder import clevr_folder, picture
 from PIL import Image
 from PIL.ExifTags import Base
 from small_weights import word_weights
@@ -14,7 +15,7 @@ from small_weights import word_weights
 import bcn
 from bcn.data.batch import LACKED, NO_ANSWER, Preprocessing
 from bcn.data.clevr.check import check_directory
-from bcn.data.clevr.format import ANSWERS, open_questions, shortest
+from bcn.data.clevr.format import ANSWERS, open_questions
 from bcn.data.clevr.layout import list_splits, read_questions, stream
 from bcn.data.clevr.program import KINDS, kind_of
 from bcn.data.clevr.question import make_questions
@@ -29,28 +30,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
 
 
-def _picture(path: Path, shade: int, size: tuple[int, int] = (48, 32)) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, (shade, 255 - shade, 7)).save(path)
-
-
 @pytest.fixture
 def clevr(tmp_path: Path) -> Path:
-    """The structure of CLEVR v1.0 with CoGenT's splits beside: 4 + 2 images, one with fewer questions than others."""
-    root = tmp_path / "CLEVR_v1.0"
-    for split, images in (("train", 4), ("val", 2), ("test", 1), ("valB", 1)):
-        questions = []
-        for index in range(images):
-            scene = make_scene(index, split=split)
-            asked = make_questions(scene)[: 3 if index == 1 else 10]
-            questions += [
-                {k: v for k, v in q.items() if split != "test" or k not in ("answer", "program")} for q in asked
-            ]
-            _picture(root / "images" / split / scene["image_filename"], 40 * index + len(split))
-        path = root / "questions" / f"CLEVR_{split}_questions.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"info": {"split": split, "version": "1.0"}, "questions": questions}))
-    return root
+    return clevr_folder(tmp_path)
 
 
 @pytest.fixture
@@ -64,7 +46,7 @@ def own(tmp_path: Path) -> Path:
     for line in lines[:23]:
         line |= {"split": "train", "kind": "is"}
     for shade, name in enumerate(("a.png", "b/b.jpg", "c.png")):
-        _picture(root / name, 50 + 50 * shade)
+        picture(root / name, 50 + 50 * shade)
     (root / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n")
     return root
 
@@ -122,7 +104,7 @@ def test_images_are_decoded_once_and_mapped(clevr: Path) -> None:
 def test_images_that_are_replaced_are_decoded_again(clevr: Path) -> None:
     open_questions(clevr, "train", size=16)
     path = sorted((clevr / "images" / "train").iterdir())[2]
-    _picture(path, 200)
+    picture(path, 200)
     batch = open_questions(clevr, "train", size=16)[[1, 2]]
     assert batch.image[:, 0].unique().tolist() == [45, 200]
     path.unlink()
@@ -146,63 +128,6 @@ def test_training_sees_what_is_asked_about(own: Path) -> None:
     turned = Image.fromarray(noise[..., :3]).transpose(Image.Transpose.ROTATE_270)
     seen = open_questions(own, "train", size=128).image[0].transpose(1, 2, 0)
     assert np.array_equal(np.asarray(turned.resize((128, 128), Image.Resampling.BILINEAR)), seen)
-
-
-def test_an_epoch_is_a_permutation(clevr: Path) -> None:
-    dataset = open_questions(clevr, "train", size=16)
-    orders = [dataset.order(epoch, seed=0).tolist() for epoch in range(8)]
-    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
-    assert len(set(map(tuple, orders))) > 1
-
-
-def test_augmentation_moves_and_mirrors_images(clevr: Path) -> None:
-    """By up to a sixteenth; what is said of a mirrored one is left where it was right."""
-    image = torch.randint(256, (300, 3, 32, 32), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
-    dataset = open_questions(clevr, "train")
-    asked = dataset[np.arange(300) % len(dataset)]._replace(image=image)
-    varied, again = (dataset.augment(asked, torch.Generator().manual_seed(0)) for _ in range(2))
-    found, exchanged = set(), 0
-    for before, after, said, then in zip(
-        image.numpy(), varied.image.numpy(), asked.question, varied.question, strict=True
-    ):
-        padded = np.pad(before, ((0, 0), (2, 2), (2, 2)), mode="edge")
-        crops = {(top, left): padded[:, top : top + 32, left : left + 32] for top in range(5) for left in range(5)}
-        ((move, mirrored),) = (
-            (move, mirrored)
-            for move, crop in crops.items()
-            for mirrored in (False, True)
-            if np.array_equal(crop[..., ::-1] if mirrored else crop, after)
-        )
-        found.add((*move, mirrored))
-        words, meant = (" ".join(dataset.vocabulary.decode(words.flatten())).split() for words in (said, then))
-        swapped = [{"left": "right", "right": "left"}.get(word, word) for word in words]
-        assert meant == (swapped if mirrored else words)
-        exchanged += swapped != words and mirrored
-    assert found == {(top, left, mirrored) for top in range(5) for left in range(5) for mirrored in (False, True)}
-    assert exchanged > 10
-    assert torch.equal(varied.image, again.image)
-    assert varied.answer is asked.answer
-
-
-def test_short_questions_come_first(clevr: Path) -> None:
-    dataset = open_questions(clevr, "train", size=16)
-    whole = dataset[[0, 1, 2]]  # the second image has three questions, the others ten
-    for share, counts in ((0, (2, 2, 2)), (0.5, (6, 3, 6)), (0.99, (9, 3, 9))):
-        short = shortest(whole, share)
-        assert short.question is not None
-        assert short.kind is not None
-        assert (short.answer >= 0).sum(1).tolist() == list(counts)
-        for row, count in enumerate(counts):
-            asked = make_questions(make_scene(row))[: 3 if row == 1 else 10]
-            chosen = sorted(asked, key=lambda question: len(tokens(question["question"])))[:count]
-            for place, question in enumerate(chosen):
-                assert dataset.vocabulary.decode(short.question[row, place]) == tokens(question["question"])
-                assert dataset.answers[short.answer[row, place]] == question["answer"]
-                assert dataset.kinds[short.kind[row, place]] == kind_of(question["program"])
-        assert short.question.shape[2] == int((short.question != 0).sum(-1).max())
-    assert torch.equal(short.image, whole.image)
-    one = shortest(open_questions(clevr, "train", size=16)[[1]], 0.9)
-    assert one.answer.shape == (1, 2)
 
 
 def test_own_images_and_questions(own: Path) -> None:
@@ -277,8 +202,8 @@ GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "t
     ],
 )
 def test_check_names_every_broken_line(line: bytes, problem: str, tmp_path: Path) -> None:
-    _picture(tmp_path / "a.png", 9)
-    _picture(tmp_path / "b.png", 99)
+    picture(tmp_path / "a.png", 9)
+    picture(tmp_path / "b.png", 99)
     if "big.png" in problem:
         Image.new("1", (20_000, 20_000)).save(tmp_path / "big.png")  # more pixels than Pillow decodes
     lines = [json.dumps(entry).encode() for entry in (GOOD, GOOD, GOOD | {"image": "b.png", "split": "val"})]
@@ -293,7 +218,7 @@ def test_check_names_every_broken_line(line: bytes, problem: str, tmp_path: Path
 
 
 def test_check_wants_something_to_choose_the_epoch_by(tmp_path: Path) -> None:
-    _picture(tmp_path / "a.png", 9)
+    picture(tmp_path / "a.png", 9)
     (tmp_path / "questions.jsonl").write_text(f"{json.dumps(GOOD)}\n" * 2)
     assert "has no split val" in check_directory(tmp_path)[0]
 

@@ -90,10 +90,12 @@ def transfer(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a record, instead of a table.")] = False,
 ) -> None:
     """Ask about CLEVR's original images what our grammar makes of their scenes; accuracy with 95 % intervals."""
+    import torch
+
     from bcn.cli.train import print_figures
     from bcn.data.clevr.transfer import open_transfer
     from bcn.engine.evaluate import check_fit, evaluate, metrics
-    from bcn.engine.machine import commit, default_threads
+    from bcn.engine.machine import commit
 
     model, description, size = _trained(weights)
     dataset = open_transfer(
@@ -110,7 +112,7 @@ def transfer(
         about = {"data": dataset.name, "split": split, "images": len(dataset.image)}
         about |= {key: description[key] for key in ("model", "recipe", "scale", "seed", "epoch")}
         where = {
-            "threads": default_threads(),
+            "threads": torch.get_num_threads(),
             "commit": commit(),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }

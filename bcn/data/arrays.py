@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from bcn.data.batch import Batch, Preprocessing
-from bcn.data.draw import permutation
+from bcn.data.batch import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
 
 
 @dataclass(eq=False)
-class ArrayDataset:
+class ArrayDataset(Dataset):
     """What `Dataset` asks for, over arrays; memory-mapped arrays are read as far as they are indexed.
 
     >>> images, classes = np.zeros((5, 1, 8, 8), np.uint8), np.array([0, 1, 0, 1, 1])
@@ -47,12 +46,6 @@ class ArrayDataset:
             answer=torch.from_numpy(self.answer[index].astype(np.int64)),
             centre=None if self.centre is None else torch.from_numpy(self.centre[index].astype(np.float32)),
         )
-
-    def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        return permutation(len(self), seed=seed, epoch=epoch)
-
-    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        return batch
 
     def checksum(self) -> str:
         digest = hashlib.sha256()

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bcn.data.draw import permutation
+
 NO_ANSWER = -100
 """in place of an answer: there is none, so that neither the loss nor a count sees the question"""
 LACKED = -1
@@ -66,11 +68,11 @@ class Dataset(Protocol):
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         """The indices of one epoch: a permutation that seed and epoch decide; for a stream, the next fresh indices."""
-        ...
+        return permutation(len(self), seed=seed, epoch=epoch)
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         """A batch of training images, varied; the batch itself where the data set has no augmentation."""
-        ...
+        return batch
 
     def checksum(self) -> str:
         """SHA-256 of everything that this split gives."""

@@ -72,7 +72,8 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     from bcn.engine.stop import Stop
     from bcn.engine.train import Trainer
 
-    recipe = replace(recipe, non_relational_first=0, lessons=(), short_first=0)  # the later, longer kind of step
+    # the later, longer kind of step
+    recipe = replace(recipe, non_relational_first=0, sight=0, lessons=(), short_first=0)
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)
     find = find_entry(data.name).find

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from bcn.data.batch import LACKED, NO_ANSWER, Batch, Preprocessing
+from bcn.data.batch import LACKED, NO_ANSWER, Batch, Dataset, Preprocessing
 from bcn.data.cache import open_cache
 from bcn.data.clevr.layout import LINES, NO_KIND, is_ours, list_splits, question_file, training_split
 from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
@@ -30,7 +30,6 @@ from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
 from bcn.data.crop import random_crop
 from bcn.data.decode import squeeze, upright
-from bcn.data.draw import permutation
 from bcn.errors import BcnError
 
 ANSWERS = ("yes", "no", *map(str, range(11)), *(value for values in ATTRIBUTES.values() for value in values))
@@ -44,7 +43,7 @@ CLEVR_PIXELS = Preprocessing(mean=(0.464, 0.462, 0.455), std=(0.096, 0.092, 0.09
 
 
 @dataclass(eq=False)
-class QuestionDataset:
+class QuestionDataset(Dataset):
     """What `Dataset` asks for, over images with questions in words."""
 
     name: str
@@ -97,9 +96,6 @@ class QuestionDataset:
         """The questions of a row: where they stand in `question`, `answer`, `number` and so on."""
         _, start, count = self.rows[row].tolist()
         return range(start, start + count)
-
-    def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        return permutation(len(self), seed=seed, epoch=epoch)
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         """Move each image by up to a 16th of its size, its edge repeated; where things are among each other stays.

@@ -15,23 +15,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bcn.data.batch import NO_ANSWER, Batch
+from bcn.data.batch import NO_ANSWER, Batch, Dataset
 from bcn.data.clevr.camera import HEIGHT, WIDTH
 from bcn.data.clevr.format import QuestionDataset
 from bcn.data.clevr.layout import stream
 from bcn.data.clevr.lessons import scene_file
 from bcn.data.clevr.scene import ATTRIBUTES
-from bcn.data.draw import permutation
 from bcn.errors import BcnError
 
 KINDS = ("exist", *ATTRIBUTES)
 ANSWERS = ("no", "yes", *(value for values in ATTRIBUTES.values() for value in values))
-FOURTH = 4
+APART = 4
+"""columns from one cell that is asked about to the next"""
 
 
 @dataclass(eq=False)
-class SightDataset:
-    """What `Dataset` asks for, over images whose scenes are known."""
+class SightDataset(Dataset):
+    """What `Dataset` asks for, over images whose scenes are known; they stay as they are, for things to be found."""
 
     seen: QuestionDataset
     """whose images these are"""
@@ -43,12 +43,10 @@ class SightDataset:
     """(N, T, 4) what they are like, NO_ANSWER where there is no thing"""
     grid: tuple[int, int]
     """rows and columns"""
-    split: str = "sight"
-    answers: tuple[str, ...] = ANSWERS
-    kinds: tuple[str, ...] = KINDS
 
     def __post_init__(self) -> None:
-        self.name, self.preprocessing = self.seen.name, self.seen.preprocessing
+        self.name, self.split, self.preprocessing = self.seen.name, "sight", self.seen.preprocessing
+        self.answers, self.kinds = ANSWERS, KINDS
 
     def __len__(self) -> int:
         return len(self.number)
@@ -56,8 +54,8 @@ class SightDataset:
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         index = np.asarray(index, np.intp)
         place_BT2, value_BTA, (rows, columns) = self.place[index], self.value[index], self.grid
-        row, fourth = np.divmod(np.arange(rows * columns // FOURTH), columns // FOURTH)
-        column_Bc = FOURTH * fourth + (index[:, None] + row) % FOURTH
+        row, fourth = np.divmod(np.arange(rows * columns // APART), columns // APART)
+        column_Bc = APART * fourth + (index[:, None] + row) % APART
         cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
         inside_BcT = (cell_Bc2[:, :, None] == np.floor(place_BT2 * (columns, rows))[:, None]).all(-1)
         there_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != NO_ANSWER)).any(-1)
@@ -73,13 +71,6 @@ class SightDataset:
             question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
             kind=torch.from_numpy(kind_BQ),
         )
-
-    def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        return permutation(len(self), seed=seed, epoch=epoch)
-
-    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """As they are: a thing that moved would be asked for where it was."""
-        return batch
 
     def checksum(self) -> str:
         """Of what is asked; that of the images is in the checksum of their split."""

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bcn.data.batch import Batch, Preprocessing
-from bcn.data.draw import permutation
+from bcn.data.batch import Batch, Dataset, Preprocessing
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, question_bits
 from bcn.data.sort_of_clevr.samples import Generator, Questions, Samples
 from bcn.data.sort_of_clevr.scene import COLOURS, Scenes
@@ -30,7 +29,7 @@ CHUNK = 500
 """images read at a time for a checksum"""
 
 
-class SortOfClevr:
+class SortOfClevr(Dataset):
     """`images` samples of a split, drawn once and kept; `SortOfClevrStream` is the set that is never the same twice."""
 
     answers: tuple[str, ...] = ANSWERS
@@ -61,12 +60,6 @@ class SortOfClevr:
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
         """The scenes of these samples as data: positions, shapes, which colours are present."""
         return self.generator.scenes(index)
-
-    def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        return permutation(self.images, seed=seed, epoch=epoch)
-
-    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        return batch
 
     def checksum(self) -> str:
         """SHA-256 over sample after sample: the image, the numbers of its questions, its answers, in single bytes."""
