@@ -112,7 +112,7 @@ def check(recipe: Recipe) -> None:
         f"f_anew={recipe.f_anew}": not 0 <= recipe.f_anew <= recipe.epochs,
         f"{lessons} (up to {len(LESSONS)} numbers, {recipe.epochs} in all)": min(recipe.lessons, default=0) < 0
         or len(recipe.lessons) > len(LESSONS)
-        or recipe.sight + sum(recipe.lessons) > recipe.epochs,
+        or sum(recipe.lessons) > max(0, recipe.epochs - recipe.sight),
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
         f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
         f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),
