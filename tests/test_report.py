@@ -213,8 +213,19 @@ def test_the_page_holds_every_table_and_the_hand_written_part(tmp_path):
 
 def test_a_damaged_record_is_one_sentence(tmp_path):
     path = write_record(tmp_path, "table3/mlp", 0, questions(7000, 6500))
-    whole = path.read_text()
-    for content in (whole[:100], whole.replace('"metrics"', '"figures"')):
+    whole = json.loads(path.read_text())
+    changes = [
+        {"metrics": {}},
+        {"metrics": {"test": []}},
+        {"metrics": {"test": {"all": 5}}},
+        {"metrics": {"test": {"all": {"accuracy": 0.5, "total": 10}}}},
+        {"metrics": {"test": {"localisation": "small"}}},
+        {"cpu_seconds": None},
+        {"curve": 3},
+        {"curve": [{"loss": 1}]},
+    ]
+    spoiled = [json.dumps(whole | change) for change in changes]
+    for content in (path.read_text()[:100], json.dumps(whole).replace('"metrics"', '"figures"'), *spoiled):
         path.write_text(content)
         with pytest.raises(BcnError, match="is not the record of a run"):
             lines_of(find_table("table3"), "cpu", tmp_path)

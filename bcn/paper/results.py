@@ -9,6 +9,7 @@ from typing import Any
 from bcn.data.files import atomic_write, read_json, write_json
 from bcn.engine.recipe import Recipe, fingerprint, from_json
 from bcn.errors import BcnError
+from bcn.paper.tables import TABLES
 
 AFFINE = {
     "more_scaled": "more-scaled-mnist-v1",
@@ -17,8 +18,6 @@ AFFINE = {
     "affnist": "affine-mnist-v1",
 }
 """the columns of the deformation table that are further test sets"""
-NEEDED = ("metrics", "curve", "cpu_seconds")
-"""what a table shows of a record"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Result:
         sets = self.record["metrics"]
         if metric == "localisation":
             error = sets["test"].get("localisation")
-            return None if error is None else Measured(error)
+            return None if error is None else Measured(float(error))
         if metric in AFFINE:
             counts = sets.get(AFFINE[metric], {}).get("all")
         else:
@@ -51,17 +50,22 @@ class Result:
         if not counts or not counts["total"]:
             return None
         low, high = counts["interval"]
-        return Measured(100 * counts["accuracy"], counts["total"], 100 * low, 100 * high)
+        return Measured(100 * float(counts["accuracy"]), int(counts["total"]), 100 * float(low), 100 * float(high))
 
     @property
     def curve(self) -> list[dict[str, Any]]:
         """Its epochs, thinned: epoch, loss, and what was measured on the validation set."""
-        return list(self.record["curve"])
+        return [{**entry, "epoch": int(entry["epoch"])} for entry in self.record["curve"]]
 
     @property
     def cpu_minutes(self) -> float:
         """Pauses and what else the machine did are not in them."""
         return float(self.record["cpu_seconds"]) / 60
+
+    def read(self) -> tuple[Any, ...]:
+        """Everything that tables and curves show; fails where a record lacks any of it."""
+        metrics = {metric for table in TABLES.values() for metric in table.metrics}
+        return [self.measured(metric) for metric in metrics], self.curve, self.cpu_minutes
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,12 @@ def read_result(path: Path) -> Result:
     try:
         record = json.loads(path.read_text())
         recipe = from_json(record["recipe"])
-        if lacking := [name for name in NEEDED if name not in record]:
-            raise KeyError(", ".join(lacking))
-        return Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
+        result = Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
+        result.read()
+        return result
     except OSError as error:
         raise BcnError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BcnError(f"{path} is not the record of a run ({error}); remove it and train the run again") from error
 
 
