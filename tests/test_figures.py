@@ -11,6 +11,7 @@ import torch
 pytest.importorskip("matplotlib")
 
 from bcn import create_model
+from bcn.ask import shipped
 from bcn.data.registry import open_dataset
 from bcn.engine.checkpoint import save_weights
 from bcn.engine.record import describe
@@ -131,10 +132,20 @@ def test_activation_of_digits(name, tmp_path):
 
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 def test_figures_without_their_weights_say_so(name, tmp_path):
-    with pytest.raises(BcnError, match="needs trained weights"):
-        draw_figure(name, weights=None, results=tmp_path)
-    with pytest.raises(BcnError, match="does not exist"):
+    with pytest.raises(BcnError, match="neither shipped nor a path"):
         draw_figure(name, weights=tmp_path / "nowhere", results=tmp_path)
+    usual = WITH_WEIGHTS[name][0]
+    if usual not in shipped():
+        with pytest.raises(BcnError, match=f"no weights of {usual} are shipped"):
+            draw_figure(name, weights=None, results=tmp_path)
+
+
+def test_shipped_weights_are_the_usual_ones(tmp_path):
+    def shown(weights):
+        figure = draw_figure("activation-sort-of-clevr", weights=weights, results=tmp_path)
+        return [axis.get_xlabel() for axis in figure.axes]
+
+    assert shown(None) == shown("sort-of-clevr/multirn-h") != shown("sort-of-clevr/multirn")
 
 
 def test_figures_refuse_the_weights_of_another_data_set(tmp_path):

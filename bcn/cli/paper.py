@@ -114,7 +114,9 @@ def report(
 @app.command()
 def figure(
     name: Annotated[str, typer.Argument(help="Without a name, the figures are listed.")] = "",
-    weights: Annotated[Path | None, typer.Option(help="A run's directory or a weights file.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Shipped weights, a run's directory or a weights file, where not the usual ones.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the images that are shown.")] = 0,
     out: Annotated[Path, typer.Option(help="The directory to write into, as PNG and SVG.")] = Path("docs/figures"),
     results: ResultsOption = Path("results"),

@@ -11,26 +11,26 @@ if TYPE_CHECKING:
 FIGURES = {
     "coordinate-planes": "figure 2: the coordinate planes of a 2:1 map",
     "deflection": "figure 5: random convolutions over three coordinate systems",
-    "activation-scaled-mnist": "figures 4 and 7: what a BCN broadcasts of digits (weights)",
-    "activation-stl10": "figures 4 and 7: of photographs (weights)",
-    "activation-sort-of-clevr": "figures 4 and 8: of scenes (weights)",
-    "activation-clevr": "figures 4 and 8: of scenes like CLEVR's (weights)",
-    "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees (weights)",
+    "activation-scaled-mnist": "figures 4 and 7: from where a BCN takes what it broadcasts of digits",
+    "activation-stl10": "figures 4 and 7: of photographs",
+    "activation-sort-of-clevr": "figures 4 and 8: of scenes",
+    "activation-clevr": "figures 4 and 8: of scenes like CLEVR's",
+    "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees, by a model that was also taught places",
     "clevr-like": "scenes of clevr-like-v1, with a question about each",
-    "clevr-beside": "original images of CLEVR above our renderings of their scenes (BCN_DATA)",
-    "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3 (records)",
+    "clevr-beside": "original images of CLEVR above our renderings of their scenes",
+    "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3",
 }
 WITH_WEIGHTS = {
-    "activation-scaled-mnist": ("scaled-mnist", "scaled-mnist-v1"),
-    "activation-stl10": ("stl10", "stl10"),
-    "activation-sort-of-clevr": ("sort-of-clevr", "sort-of-clevr-v1"),
-    "activation-clevr": ("clevr", "clevr-like-v1"),
-    "misclassified": ("scaled-mnist", "more-scaled-mnist-45-v1"),
+    "activation-scaled-mnist": ("scaled-mnist/bcn", "scaled-mnist-v1"),
+    "activation-stl10": ("stl10/bcn", "stl10"),
+    "activation-sort-of-clevr": ("sort-of-clevr/multirn-h", "sort-of-clevr-v1"),
+    "activation-clevr": ("clevr/multirn-h", "clevr-like-v1"),
+    "misclassified": ("scaled-mnist/bcn", "more-scaled-mnist-45-v1"),
 }
-"""the family of models that a figure shows, and the data set that its images come from"""
+"""the weights that a figure shows unless others of their family are given, and the data set of its images"""
 
 
-def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0) -> "Figure":
+def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: int = 0) -> "Figure":
     """Draw a figure by its name."""
     from bcn.paper.figures import accuracy_cost, beside, coordinates, deflection, scenes
 
@@ -49,16 +49,15 @@ def draw_figure(name: str, *, weights: Path | None, results: Path, seed: int = 0
     return accuracy_cost.draw(results)
 
 
-def _draw_with_weights(name: str, weights: Path | None, seed: int) -> "Figure":
+def _draw_with_weights(name: str, weights: str | Path | None, seed: int) -> "Figure":
+    from bcn.ask import load
     from bcn.data.registry import open_dataset
-    from bcn.engine.trained import load_trained
     from bcn.paper.figures import activation, misclassified
 
-    family, dataset = WITH_WEIGHTS[name]
-    if weights is None:
-        raise BcnError(f"{name} needs trained weights of a {family} model: give --weights with a run or a weights file")
-    model, description = load_trained(weights)
-    if not description["model"].startswith(f"{family}/"):
-        raise BcnError(f"{name} shows a {family} model, and {weights} holds {description['model']}: give other weights")
+    usual, dataset = WITH_WEIGHTS[name]
+    reasoner, family = load(weights or usual), usual.split("/")[0]
+    if reasoner.family != family:
+        held = reasoner.description["model"]
+        raise BcnError(f"{name} shows a {family} model, and {weights} holds {held}: give other weights")
     draw = misclassified.draw if name == "misclassified" else activation.draw
-    return draw(model, open_dataset(dataset, "test"), seed=seed)
+    return draw(reasoner.model, open_dataset(dataset, "test"), seed=seed)

@@ -33,7 +33,7 @@ def draw(results: Path, *, table: str = "table3", scale: str = "cpu") -> "Figure
     axis.set_xscale("log")
     axis.set_xlabel("multiply-accumulates for one question about one image")
     axis.set_ylabel("relational accuracy, %")
-    axis.set_title("open: the paper; filled: ours, with the standard deviation over seeds", loc="left")
+    axis.set_title("open: the paper, at our MACs; filled: ours, with the standard deviation over seeds", loc="left")
     axis.grid(alpha=0.3)
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure

@@ -39,11 +39,12 @@ def canvas(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tup
 
 
 def plain_logarithmic(axis: Any) -> None:
-    """An axis of y that is logarithmic, with 0.2 where matplotlib would write a power of ten."""
+    """An axis of y that is logarithmic, with 0.2 where matplotlib would write a power of ten; after plotting."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axis.set_yscale("log")
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8)))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter("{x:g}")
 

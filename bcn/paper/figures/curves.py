@@ -43,7 +43,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
                 continue
             epochs, values = zip(*points, strict=True)
             scaled = [value if panel in ("loss", "localisation") else 100 - 100 * value for value in values]
-            colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 8 else "--"
+            colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 7 else "--"
             once = None if group in named else group
             axis.plot(epochs, scaled, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
             named.add(group)
