@@ -74,7 +74,7 @@ def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
         if recipe.optim.weight_decay != paper.optim.weight_decay:
             assert any(f"weight decay of {recipe.optim.weight_decay:g}" in said for said in recipe.deviations)
         assert recipe.scale == scale
-        assert len(recipe.deviations) > len(paper.deviations) or not TABLES[name.split("/")[0]].published
+        assert set(recipe.deviations) - set(paper.deviations) or not TABLES[name.split("/")[0]].published
 
 
 def test_rows_of_a_table_differ_in_the_model_alone():

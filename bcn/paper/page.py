@@ -17,8 +17,9 @@ Made by `bcn report` from the records under `results/`, one for each finished ru
 paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR, where the
 paper leaves out the last layer (2,570) in `mlp`, `cce-mlp`, `multirn-no-bcn` and all sizes of the BCN but 128-128-256.
 MACs are multiply-accumulates for one question about one image (one image where nothing is asked) in the literal form
-of the equations. CPU time is the mean over the runs, in brackets what a run would take by a few measured steps.
-Runtimes stand beside the paper's in [measurements.md](measurements.md).
+of the equations. CPU time is the mean over the runs, in brackets what a run would take by a few measured steps; runs
+were made on two kinds of processor and at different commits, as their records say, so it does not compare rows.
+Runtimes that do, of tables 1 and 3 and beside the paper's, stand in [measurements.md](measurements.md).
 """
 SECTIONS = ("convolution", "bcn", "g", "f", "total")
 

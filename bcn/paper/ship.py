@@ -11,6 +11,7 @@ from bcn.engine.run import find_run
 from bcn.engine.trained import load_trained, weights_file
 from bcn.errors import BcnError
 from bcn.models.registry import image_shape
+from bcn.paper.cost import cost
 from bcn.paper.recipes import find_recipe
 
 
@@ -71,8 +72,10 @@ def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def card(name: str, entry: dict[str, Any]) -> str:
     """The index's entry as a page."""
+    recipe = find_recipe(entry["recipe"], entry["scale"])
     asked = "relational" in entry["metrics"] or name.startswith("clevr/")
-    held_out = find_recipe(entry["recipe"], entry["scale"]).data.split == "train"
+    held_out, counted = recipe.data.split == "train", cost(recipe).parameters
+    statistics = f" ({counted:,} with BatchNorm's statistics)" if counted != entry["parameters"] else ""
     what, of_many = ("question", " where 20 are asked about an image") if asked else ("image", "")
     lines = [
         f"# {name}",
@@ -81,14 +84,14 @@ def card(name: str, entry: dict[str, Any]) -> str:
         f"in {entry['cpu_minutes']:.0f} minutes of one core; the weights of epoch {entry['epoch']}, "
         f"{'the best on the validation images' if held_out else 'the last'}.",
         "",
-        f"{entry['parameters']:,} parameters; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
+        f"{entry['parameters']:,} parameters{statistics}; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
         f"{'an' if what == 'image' else 'a'} {what} as the paper counts them, "
         f"{entry['executed_macs'] / 1e6:.2f}M executed{of_many}.",
         "",
         f"| on the test images | accuracy | 95 % interval | {what}s |",
         "|---|--:|--:|--:|",
     ]
-    for kind, figure in entry["metrics"].items():
+    for kind, figure in sorted(entry["metrics"].items(), key=_asked, reverse=True):
         if isinstance(figure, dict) and "interval" in figure:
             low, high = (100 * bound for bound in figure["interval"])
             accuracy = 100 * figure["accuracy"]
@@ -98,3 +101,8 @@ def card(name: str, entry: dict[str, Any]) -> str:
         elif isinstance(figure, float):
             lines.append(f"| {kind} error | {figure:.4f} | | |")
     return "\n".join([*lines, "", f"`bcn.load({name!r})`; SHA-256 {entry['sha256']}.", ""])
+
+
+def _asked(metric: tuple[str, Any]) -> int:
+    """How much a figure is about: groups come before the kinds in them."""
+    return metric[1]["total"] if isinstance(metric[1], dict) else 0
