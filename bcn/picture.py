@@ -44,7 +44,10 @@ def read_picture(picture: Picture) -> Image.Image:
             ) from error
     if 0 in image.size:
         raise BcnError(f"the image has {image.width}x{image.height} pixels: give one that is not empty")
-    return upright(image)
+    try:
+        return upright(image)
+    except ValueError as error:
+        raise BcnError(f"the image cannot be read: {error}") from error
 
 
 def check_sides(image: Image.Image) -> Image.Image:

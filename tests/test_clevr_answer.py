@@ -48,7 +48,7 @@ def clevr(tmp_path: Path) -> Path:
             asked = [entry | {"question_index": 100 - place // 2} for place, entry in enumerate(asked)]
         path = tmp_path / "set" / "questions" / f"CLEVR_{split}_questions.json"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"info": {}, "questions": asked}))
+        path.write_text(json.dumps({"info": {"version": "clevr-like-v1"}, "questions": asked}))
     return tmp_path / "set"
 
 

@@ -154,19 +154,19 @@ def test_without_splits_a_tenth_of_the_images_is_held_out(tmp_path: Path) -> Non
 
 
 def test_check_finds_what_is_wrong(own: Path) -> None:
-    assert check_directory(own) == ["2 words of val are not among those of train: a, whale"]
+    assert check_directory(own) == ["2 words of val are not among those of train: a, whale; use them there"]
     (own / "c.png").write_bytes((own / "a.png").read_bytes())
     (own / "b" / "b.jpg").write_bytes(b"not an image")
     with open(own / "questions.jsonl", "a") as file:
         for image, answer, split in (("d.png", "dog", "train"), ("a.png", "bird", "val")):
             file.write(json.dumps({"image": image, "question": "What is it?", "answer": answer, "split": split}) + "\n")
     assert check_directory(own) == [
-        "1 images are missing: d.png",
-        "1 images cannot be read: b/b.jpg",
-        "1 images are in more than one split: a.png (train) = a.png (val) = c.png (val)",
-        "1 answers are given once only in train: dog",
-        "2 words of val are not among those of train: a, whale",
-        "1 answers of val are never given in train: bird",
+        "1 images are missing: d.png; bring them, or take their questions out",
+        "1 images cannot be read: b/b.jpg; save them as PNG or JPEG, with 8 bits",
+        "1 images are in more than one split: a.png (train) = a.png (val) = c.png (val); ask about each in one of them",
+        "1 answers are given once only in train: dog; ask for them more often",
+        "2 words of val are not among those of train: a, whale; use them there",
+        "1 answers of val are never given in train: bird; ask for them there",
     ]
     with open(own / "questions.jsonl", "a") as file:
         file.write('{"image": "a.png"}\n')
@@ -196,9 +196,14 @@ GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "t
         (json.dumps(GOOD | {"kind": "localisation"}).encode(), 'line 5: "kind" is "localisation", which is the name'),
         (b"[" * 200_000, "line 5: it has too many brackets within brackets"),
         (json.dumps(GOOD | {"answer": None}).encode(), "1 questions of train have no answer"),
-        (json.dumps(GOOD | {"split": 3}).encode(), "1 splits are not used (train, val and test are): 3"),
+        (json.dumps(GOOD | {"split": 3}).encode(), "1 splits are not used: 3; call them train, val or test"),
         (json.dumps(GOOD | {"answer": " Yes"}).encode(), "1 answers are written in several ways"),
         (json.dumps(GOOD | {"image": "big.png"}).encode(), "1 images cannot be read: big.png"),
+        (json.dumps(GOOD | {"image": f"{'a' * 300}.png"}).encode(), "1 images are missing: aaa"),
+        (json.dumps(GOOD | {"image": "\ud800.png"}).encode(), "line 5: 'utf-8' codec can't encode"),
+        (json.dumps(GOOD | {"answer": "\ud800"}).encode(), "line 5: 'utf-8' codec can't encode"),
+        (json.dumps(GOOD | {"split": "a/b"}).encode(), 'line 5: "split" is "a/b": its name may have'),
+        (json.dumps(GOOD | {"split": "a" * 65}).encode(), 'line 5: "split" is "aaa'),
     ],
 )
 def test_check_names_every_broken_line(line: bytes, problem: str, tmp_path: Path) -> None:
@@ -230,7 +235,7 @@ def test_check_wants_answers_to_learn_from_and_to_choose_by(own: Path) -> None:
         for line in lines:
             line["answer"] = None if line["split"] == split else line["answer"]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        assert f"no question of {split} has an answer" in check_directory(own)
+        assert f"no question of {split} has an answer: give them one" in check_directory(own)
 
 
 @pytest.mark.parametrize(

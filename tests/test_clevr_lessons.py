@@ -63,6 +63,18 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.parametrize("spoil", [lambda scene: scene.pop("objects"), lambda scene: scene["objects"][0].pop("color")])
+def test_scenes_that_are_not_whole_are_one_sentence(made: Path, spoil) -> None:
+    path = made / "scenes" / "CLEVR_train_scenes.json"
+    content = json.loads(path.read_text())
+    spoil(content["scenes"][3])
+    path.write_text(json.dumps(content))
+    with pytest.raises(BcnError, match="scene 3: it does not have an image, objects and relationships"):
+        open_questions(made, "lesson-1")
+    with pytest.raises(BcnError, match="scene 3: it does not have an image, objects and relationships"):
+        open_sight(made, open_questions(made, "train"), (8, 8))
+
+
 def mentioned(question: str) -> dict[str, str]:
     words = set(re.findall(r"[a-z]+", question.lower().removeprefix("how big")))
     return {

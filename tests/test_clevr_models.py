@@ -11,11 +11,12 @@ from squares import clevr_layout, draw, own_layout
 
 from bcn import BcnError, create_model
 from bcn.bench.count import TOKENS, count_parameters, executed_macs, on_meta
-from bcn.data.clevr.named import in_words_of
+from bcn.data.clevr.named import open_named
 from bcn.data.clevr.program import FAMILIES, KINDS
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.scene import make_scene
 from bcn.data.clevr.stand_in import stand_in
+from bcn.data.clevr.vocabulary import Vocabulary
 from bcn.data.glove import load_glove
 from bcn.data.registry import open_dataset
 from bcn.engine.evaluate import evaluate, loss_sum, metrics
@@ -216,7 +217,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 def test_words_of_a_model_for_other_data(data: Path) -> None:
     dataset = open_dataset("clevr-like-v1", "test")
     words, answers = ("color", "it", "what", "zebra"), ("blue", "red", "2")
-    other = in_words_of(dataset, words, answers)
+    other = open_named("clevr-like-v1", "test", vocabulary=Vocabulary(words), answers=answers)
     assert other.vocabulary.decode(other[[0]].question[0, 1]) == ["what", "color", "?", "it"]
     before, after = dataset[range(5)], other[range(5)]
     for was, now in zip(before.answer.flatten().tolist(), after.answer.flatten().tolist(), strict=True):
@@ -253,8 +254,23 @@ def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("BCN_DATA", str(tmp_path / "vectors"))
     assert load_glove(["red"], data=tmp_path).tolist() == [[0.5] * 50]  # one's own images lie elsewhere
     (tmp_path / "glove.6B.50d.txt").write_text("red 0.5 0.25\n")
-    with pytest.raises(BcnError, match="line 1: accepted are a word and 50 numbers"):
+    with pytest.raises(BcnError, match="at 'red': accepted are lines of a word and 50 numbers"):
         load_glove(["red"], data=tmp_path)
+
+
+def test_glove_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "glove.6B.50d.txt").write_bytes(b"caf\xe9 0.5\n")
+    with pytest.raises(BcnError, match="get the file again"):
+        load_glove(["red"], data=tmp_path)
+
+
+def test_a_directory_of_another_data_set_is_refused(data: Path) -> None:
+    with pytest.raises(BcnError, match=r"CLEVR_v1\.0 holds clevr-v1\.0, not clevr-like-v1"):
+        open_dataset("clevr-like-v1", "train", data=data / "CLEVR_v1.0")
+    with pytest.raises(BcnError, match=r"holds clevr-like-v1, not clevr-v1\.0"):
+        open_dataset("clevr-v1.0", "train", data=data / "clevr-like-v1")
+    with pytest.raises(BcnError, match="clevr-like-v1 is not in"):
+        open_dataset("clevr-like-v1", "train", data=data / "mine")
 
 
 def test_glove_from_the_package(tmp_path: Path) -> None:

@@ -155,6 +155,58 @@ def test_a_process_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert _contents(tmp_path / "killed") == _contents(tmp_path / "whole")
 
 
+@needs_numba
+def test_what_was_not_made_here_is_left_alone(tmp_path: Path) -> None:
+    """CLEVR's own files, with and without images, and pictures that nobody ordered."""
+    files = {
+        "a": ["questions/CLEVR_val_questions.json"],
+        "b": ["scenes/CLEVR_val_scenes.json"],
+        "c": ["images/val/CLEVR_val_000000.png"],
+    }
+    for folder, names in files.items():
+        for name in names:
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True)
+            path.write_text('{"info": {"version": "1.0"}, "questions": []}')
+        before = _contents(tmp_path / folder)
+        with pytest.raises(BcnError, match="was not made by this command: give another directory"):
+            make.make_clevr_like(tmp_path / folder, make.Order("val", size=16), 2)
+        assert _contents(tmp_path / folder) == before
+
+
+@needs_numba
+def test_pictures_keep_their_order_before_their_part_is_whole(tmp_path: Path) -> None:
+    order = make.Order("val", size=16)
+    assert make.make_clevr_like(tmp_path, order, 2, done=lambda count: None)
+    for path in tmp_path.rglob("*.json*"):
+        if path.name != "val.json":
+            path.unlink()
+    for other in (make.Order("val", seed=1, size=16), make.Order("val", size=24)):
+        with pytest.raises(BcnError, match="was made with"):
+            make.make_clevr_like(tmp_path, other, 2)
+    assert make.make_clevr_like(tmp_path, order, 2, done=lambda count: None)
+
+
+@needs_numba
+def test_a_whole_set_is_checked_without_writing(tmp_path: Path) -> None:
+    order = make.Order("train", size=16)
+    assert make.make_clevr_like(tmp_path, order, 2, done=lambda count: None)
+    (tmp_path / "parts" / "train.lock").unlink()
+    before = _contents(tmp_path)
+    check_directory(tmp_path)
+    assert _contents(tmp_path) == before
+    part = tmp_path / "parts" / "train-000000.jsonl"
+    part.write_text(part.read_text().replace('"questions"', '"question"'))
+    (tmp_path / "scenes" / "CLEVR_train_scenes.json").unlink()
+    with pytest.raises(BcnError, match=r"train-000000.jsonl is damaged: remove it"):
+        check_directory(tmp_path)
+
+
+def test_a_seed_that_is_too_large_is_refused() -> None:
+    with pytest.raises(BcnError, match="accepted are 0 to 18446744073709551615"):
+        make.Order(seed=1 << 64)
+
+
 def _contents(place: Path) -> dict[str, bytes]:
     """Every file; what a killed process left half written has a hidden name."""
     return {

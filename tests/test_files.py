@@ -267,7 +267,7 @@ def test_damaged_cache_is_one_sentence(cache: Path, damage: str) -> None:
             path.unlink()
         else:
             path.write_text({"another manifest": "[1, 2]", "no checksums": '{"image.npy": {"bytes": 4128}}'}[damage])
-    with pytest.raises(BcnError, match=rf"{path.name}.*bcn data make set-v1"):
+    with pytest.raises(BcnError, match=rf"{path.name}.*remove .*set-v1/train, and it is made anew"):
         open_cache("set-v1", "train", write_arrays)
 
 

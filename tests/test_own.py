@@ -1,17 +1,23 @@
 """Training on one's own images and questions, from files to figures."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from squares import draw, own_layout
 from typer.testing import CliRunner
 
 import bcn
 from bcn import BcnError
 from bcn.cli import app
+from bcn.data.clevr.check import check_directory
+from bcn.data.clevr.layout import read_questions
+from bcn.data.decode import upright
 from bcn.data.registry import open_dataset
 from bcn.engine.evaluate import evaluate, loss_sum
 from bcn.engine.recipe import Data
@@ -19,6 +25,7 @@ from bcn.engine.sets import Sets
 from bcn.engine.train import train
 from bcn.engine.trained import load_trained
 from bcn.paper.recipes import find_recipe
+from bcn.picture import read_picture
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +46,7 @@ def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Pat
         if line["split"] == "test":
             del line["answer"]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert open_dataset("own", "test", data=tmp_path).split == "test"
+    assert open_dataset("own", "test", data=tmp_path).split == "val"
     assert open_dataset("own", "test", data=tmp_path).checksum() == open_dataset("own", "val", data=tmp_path).checksum()
     with pytest.raises(BcnError, match="has no split 'dev'"):
         open_dataset("own", "dev", data=tmp_path)
@@ -88,6 +95,66 @@ def test_a_finished_run_of_another_folder_is_not_shown(mine: Path, tmp_path: Pat
     assert "began with other data" in str(said)
     nowhere = CliRunner().invoke(app, [*run, str(tmp_path / "nowhere")]).exception
     assert "nowhere is not a directory" in str(nowhere)
+
+
+def test_texts_that_changed_are_other_data(mine: Path, tmp_path: Path) -> None:
+    """Also where every word and answer has the number that it had before."""
+    run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
+    assert CliRunner().invoke(app, [*run, str(mine)]).exit_code == 0
+    for word, other in (("squares", "squarez"), ('"green"', '"greem"')):
+        copied = Path(shutil.copytree(mine, tmp_path / other))
+        lines = (copied / "questions.jsonl").read_text()
+        (copied / "questions.jsonl").write_text(lines.replace(word, other))
+        said = CliRunner().invoke(app, [*run, str(copied)]).exception
+        assert "began with other data (texts)" in str(said)
+
+
+def test_a_model_is_asked_in_its_own_words_about_another_folder(mine: Path, tmp_path: Path) -> None:
+    """What is trained on there does not matter, and a test without answers is not taken for one."""
+    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=mine)
+    run = tmp_path / "runs" / record["run"]
+    other = Path(shutil.copytree(mine, tmp_path / "other"))
+    lines = [json.loads(line) for line in (mine / "questions.jsonl").read_text().splitlines()]
+    val = {asked.image.as_posix() for asked in read_questions(mine, "val")}
+    lines = [line | {"split": "val"} for line in lines if line["image"] in val]
+    lines += [{"image": "pictures/1.png", "question": "Eh?", "answer": "what", "kind": "number", "split": "train"}]
+    lines += [{"image": "pictures/2.png", "question": "How many squares?", "kind": "number", "split": "test"}]
+    (other / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = [
+        json.loads(
+            CliRunner().invoke(app, ["eval", str(run), "--data", str(folder), "--split", split, "--json"]).output
+        )
+        for folder, split in ((mine, "val"), (other, "val"), (other, "test"))
+    ]
+    assert found[0]["metrics"]["all"]["total"] == 2 * len(val)
+    assert found[0] == found[1] == found[2]
+
+
+def test_more_words_than_two_bytes_count(tmp_path: Path) -> None:
+    draw(tmp_path / "a.png", "red", 1, 0)
+    words = " ".join(f"w{number}" for number in range(70_000))
+    line = {"image": "a.png", "question": words, "answer": "yes", "split": "train"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(line) + "\n")
+    dataset = open_dataset("own", "train", data=tmp_path)
+    assert len(set(dataset[[0]].question.flatten().tolist())) == 70_000
+
+
+def test_images_of_16_bits_are_seen_and_those_of_32_refused(tmp_path: Path) -> None:
+    ramp = np.linspace(0, 65535, 64 * 64).reshape(64, 64)
+    eight = upright(Image.fromarray((ramp / 257).astype(np.uint8)))
+    for name, kind in (("a.png", np.uint16), ("a.tiff", np.uint16), ("b.tiff", np.int32), ("f.tiff", np.float32)):
+        Image.fromarray(ramp.astype(kind)).save(tmp_path / name)
+    for name in ("a.png", "a.tiff"):
+        with Image.open(tmp_path / name) as image:
+            assert np.abs(np.asarray(upright(image), float) - np.asarray(eight, float)).max() <= 1
+    for name in ("b.tiff", "f.tiff"):
+        with pytest.raises(BcnError, match="save it with 8 or 16"):
+            read_picture(tmp_path / name)
+        line = {"image": name, "question": "What is it?", "answer": "a ramp", "split": "train"}
+        (tmp_path / "questions.jsonl").write_text((json.dumps(line) + "\n") * 2)
+        assert f"1 images cannot be read: {name}; save them as PNG" in check_directory(tmp_path)[0]
+        with pytest.raises(BcnError, match=rf"cannot read the image .*{name}: its pixels have 32 bits"):
+            open_dataset("own", "train", data=tmp_path)
 
 
 def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> None:

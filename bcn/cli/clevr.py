@@ -34,14 +34,14 @@ def make(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    from bcn.data.clevr.make import Order, make_clevr_like
+    from bcn.data.clevr.make import Order, make_clevr_like, share
 
     if not (part := re.fullmatch(r"([1-9][0-9]*)/([1-9][0-9]*)", shard)):
         raise BcnError(f"--shard {shard}: give the number of the shard and how many there are, as in 3/8")
     order, number, shards = Order(split, seed, size), int(part[1]), int(part[2])
     columns = (*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task(f"{split} {shard}", total=images / shards)
+        bar = progress.add_task(f"{split} {shard}", total=sum(map(len, share(images, (number, shards)))))
         whole = make_clevr_like(
             directory,
             order,

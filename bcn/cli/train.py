@@ -102,30 +102,46 @@ def evaluate(
     """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
     import torch
 
-    from bcn.data.clevr.format import QuestionDataset
-    from bcn.data.clevr.named import in_words_of
+    from bcn.data.batch import Dataset
+    from bcn.data.clevr.named import REMEDIES, open_named
+    from bcn.data.clevr.vocabulary import Vocabulary
     from bcn.engine.confusion import draw_confusion
     from bcn.engine.evaluate import check_fit, metrics
     from bcn.engine.evaluate import evaluate as count
     from bcn.engine.machine import default_threads, keep_memory
     from bcn.engine.sets import open_for
     from bcn.engine.trained import load_trained
+    from bcn.models.registry import image_shape
 
     keep_memory()
     torch.set_num_threads(threads or default_threads())
     model, description = load_trained(weights)
-    dataset = open_for(description["model"], on or description["data"], split, data=data, images=images)
-    if isinstance(dataset, QuestionDataset) and "words" in description:
-        dataset = in_words_of(dataset, description["words"], description["answers"])
+    name = on or description["data"]
+    if name in REMEDIES and "words" in description:
+        dataset: Dataset = open_named(
+            name,
+            split,
+            data=data,
+            images=images,
+            size=image_shape(description["model"])[1],
+            vocabulary=Vocabulary(tuple(description["words"])),
+            answers=description["answers"],
+        )
+    else:
+        dataset = open_for(description["model"], name, split, data=data, images=images)
     check_fit(model, dataset, description["model"])
     tally = count(model, dataset, batch=16, localise=description["localise"])
     figures = metrics(tally, dataset)
     if confusion is not None:
         draw_confusion(tally, dataset.answers, confusion)
     if as_json:
-        print(json.dumps({"data": dataset.name, "split": split, "model": description["model"], "metrics": figures}))
+        print(
+            json.dumps(
+                {"data": dataset.name, "split": dataset.split, "model": description["model"], "metrics": figures}
+            )
+        )
     else:
-        print_figures(f"{description['model']} on {dataset.name} {split}", figures)
+        print_figures(f"{description['model']} on {dataset.name} {dataset.split}", figures)
 
 
 @app.command()

@@ -100,4 +100,4 @@ def _checksum(path: Path, size: int, modified: int) -> str:
 
 
 def _remedy(name: str, directory: Path) -> str:
-    return f"run `bcn data make {name}`, which makes it anew, or remove {directory}"
+    return f"remove {directory}, and it is made anew"

@@ -10,9 +10,13 @@ from PIL import Image, ImageOps
 def upright(image: Image.Image) -> Image.Image:
     """The image as RGB or, where it has no colours, as L, turned as its camera noted; transparent becomes white."""
     image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        raise ValueError("its pixels have 32 bits, and what is white is not known: save it with 8 or 16")
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-    return image.convert("L" if image.mode in ("1", "L", "I", "I;16", "F") else "RGB")
+    return image.convert("L" if image.mode in ("1", "L") else "RGB")
 
 
 def squeeze(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:

@@ -26,15 +26,16 @@ def load_glove(words: Sequence[str], *, data: str | Path | None = None) -> np.nd
 def _from_text(path: Path, words: Sequence[str]) -> np.ndarray:
     vectors = np.full((len(words), NUMBERS), np.nan, np.float32)
     place = {word: index for index, word in enumerate(words)}
+    word = ""
     with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            word, _, numbers = line.rstrip("\n").partition(" ")
-            if word in place:
-                try:
+        try:
+            for line in file:
+                word, _, numbers = line.rstrip("\n").partition(" ")
+                if word in place:
                     vectors[place[word]] = np.array(numbers.split(" "), np.float32)
-                except ValueError as error:
-                    message = f"{path}, line {number}: accepted are a word and {NUMBERS} numbers; get the file again"
-                    raise BcnError(message) from error
+        except ValueError as error:  # also of text that is not UTF-8
+            message = f"{path}, at {word!r}: accepted are lines of a word and {NUMBERS} numbers; get the file again"
+            raise BcnError(message) from error
     return vectors
 
 

@@ -1,5 +1,7 @@
 """The splits that a recipe trains, validates and tests on."""
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,7 +90,11 @@ class Sets(NamedTuple):
     def checksums(self) -> dict[str, str]:
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
         named |= {lesson.split: lesson for lesson in dict.fromkeys((*self.lessons, *filter(None, [self.sight])))}
-        return {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
+        checksums = {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
+        if isinstance(self.train, QuestionDataset) and self.train.name == "own":
+            texts = json.dumps([self.train.vocabulary.words, self.train.answers, self.train.kinds])
+            checksums["texts"] = hashlib.sha256(texts.encode()).hexdigest()
+        return checksums
 
 
 def _sight(recipe: Recipe, train: Dataset, root: Path | None) -> SightDataset:

@@ -67,22 +67,26 @@ def check_directory(directory: str | Path) -> list[str]:
     if own and "val" not in splits:
         problems.append(f'{root} has no split val, by which the best epoch is chosen: give some lines "split": "val"')
     odd = sorted(set(splits) - {"train", "val", "test"}) if own else []
-    problems += _some(f"{len(odd)} splits are not used (train, val and test are)", odd)
+    problems += _some(f"{len(odd)} splits are not used", odd, "call them train, val or test")
     once = [answer for answer, count in learned.answers.items() if count == 1]
-    problems += _some(f"{len(once)} answers are given once only in {training}", once)
+    problems += _some(f"{len(once)} answers are given once only in {training}", once, "ask for them more often")
     alike = _alike(learned.answers)
-    problems += _some(f"{len(alike)} answers are written in several ways, and taken for different ones", alike)
+    problems += _some(f"{len(alike)} answers are written in several ways", alike, "write each in one")
     for split, read in sorted(splits.items()):
         if read.unanswered and read.answers:
-            problems.append(f"{read.unanswered} questions of {split} have no answer")
+            problems.append(f"{read.unanswered} questions of {split} have no answer: give them one, or take them out")
         elif read.unanswered and split in (training, "val"):
-            problems.append(f"no question of {split} has an answer")
+            problems.append(f"no question of {split} has an answer: give them one")
         if split == training:
             continue
         unknown = sorted(read.words - learned.words)
-        problems += _some(f"{len(unknown)} words of {split} are not among those of {training}", unknown)
+        problems += _some(
+            f"{len(unknown)} words of {split} are not among those of {training}", unknown, "use them there"
+        )
         unseen = sorted(set(read.answers) - set(learned.answers))
-        problems += _some(f"{len(unseen)} answers of {split} are never given in {training}", unseen)
+        problems += _some(
+            f"{len(unseen)} answers of {split} are never given in {training}", unseen, "ask for them there"
+        )
     return problems
 
 
@@ -125,8 +129,8 @@ def _alike(answers: Iterable[str]) -> list[str]:
 def _images(root: Path, files: dict[str, set[Path]]) -> list[str]:
     """Images that are missing, unreadable, or in more than one split, by name or by content."""
     every = sorted(set().union(*files.values()))
-    missing = [path for path in every if not (root / path).is_file()]
-    present = [path for path in every if (root / path).is_file()]
+    present = [path for path in every if os.path.isfile(root / path)]  # not Path.is_file: names may be too long
+    missing = sorted(set(every) - set(present))
     unreadable, content = [], defaultdict(set)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, digest in zip(present, pool.map(lambda path: _digest(root / path), present), strict=True):
@@ -139,9 +143,9 @@ def _images(root: Path, files: dict[str, set[Path]]) -> list[str]:
     shared = [sorted(places) for places in content.values() if len({split for split, _ in places}) > 1]
     leaks = [" = ".join(f"{path} ({split})" for split, path in places) for places in shared]
     return [
-        *_some(f"{len(missing)} images are missing", missing),
-        *_some(f"{len(unreadable)} images cannot be read", unreadable),
-        *_some(f"{len(leaks)} images are in more than one split", leaks),
+        *_some(f"{len(missing)} images are missing", missing, "bring them, or take their questions out"),
+        *_some(f"{len(unreadable)} images cannot be read", unreadable, "save them as PNG or JPEG, with 8 bits"),
+        *_some(f"{len(leaks)} images are in more than one split", leaks, "ask about each in one of them"),
     ]
 
 
@@ -152,13 +156,13 @@ def _digest(path: Path) -> bytes | None:
     try:
         with Image.open(path) as image:
             return hashlib.sha256(upright(image).convert("RGB").tobytes()).digest()
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError):
         return None
 
 
-def _some(problem: str, examples: list[str] | list[Path]) -> list[str]:
-    """The problem with a few examples, where there are any."""
+def _some(problem: str, examples: list[str] | list[Path], remedy: str) -> list[str]:
+    """The problem with a few examples, where there are any, and what to do about it."""
     if not examples:
         return []
     more = ", ..." if len(examples) > SHOWN else ""
-    return [f"{problem}: {', '.join(map(str, examples[:SHOWN]))}{more}"]
+    return [f"{problem}: {', '.join(map(str, examples[:SHOWN]))}{more}; {remedy}"]

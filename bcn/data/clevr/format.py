@@ -153,7 +153,7 @@ def open_questions(
     if split in LESSONS:
         pictured, files, rows = str(training), learned["files"], _move_rows(text, learned)
     dataset = QuestionDataset(
-        name=_name(root),
+        name=name_of(root),
         split=split,
         vocabulary=vocabulary,
         answers=tuple(answers),
@@ -183,7 +183,8 @@ def shortest(batch: Batch, share: float) -> Batch:
     )
 
 
-def _name(root: Path) -> str:
+def name_of(root: Path) -> str:
+    """The data set that a directory holds; of one's own, that of the directory."""
     if (root / LINES).exists():
         return root.resolve().name
     return VERSION if is_ours(question_file(root, list_splits(root)[0])) else "clevr-v1.0"
@@ -201,7 +202,9 @@ def _places(names: np.ndarray, among: Sequence[str]) -> list[int]:
 
 def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
     """The questions of a split as arrays, with the lists of words, answers, kinds and files that they count by."""
-    return open_cache(_name(root), f"{split}-text-{_mark(root, split)}", lambda place: _write_text(root, split, place))
+    return open_cache(
+        name_of(root), f"{split}-text-{_mark(root, split)}", lambda place: _write_text(root, split, place)
+    )
 
 
 def _mark(root: Path, split: str) -> str:
@@ -223,7 +226,7 @@ def _write_text(root: Path, split: str, place: Path) -> None:
     words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     question, answer, kind, image, number = [], [], [], [], []
     for asked in read(root, split):
-        question.append(np.array([words[word] + 1 for word in tokens(asked.question)], np.uint16))
+        question.append(np.array([words[word] + 1 for word in tokens(asked.question)], np.uint32))
         answer.append(-1 if asked.answer is None else answers[asked.answer])
         kind.append(-1 if asked.kind is None else kinds[asked.kind])
         image.append(files[asked.image.as_posix()])
@@ -231,7 +234,7 @@ def _write_text(root: Path, split: str, place: Path) -> None:
     if not question:
         raise BcnError(f"{source(root, split)} asks nothing in the split {split}: give a file with questions")
     order = np.argsort(image, kind="stable")  # the questions of an image one after the other
-    padded = np.zeros((len(question), max(map(len, question))), np.uint16)
+    padded = np.zeros((len(question), max(map(len, question))), np.uint16 if len(words) < 1 << 16 else np.uint32)
     for row, number_in_file in enumerate(order):
         padded[row, : len(question[number_in_file])] = question[number_in_file]
     np.save(place / "question.npy", padded)
@@ -268,7 +271,7 @@ def _read_images(root: Path, split: str, files: list[str], size: int) -> np.ndar
             array[index] = picture
         array.flush()
 
-    return open_cache(_name(root), f"{split}-{size}-{_mark_images(root, files)}", write)["image"]
+    return open_cache(name_of(root), f"{split}-{size}-{_mark_images(root, files)}", write)["image"]
 
 
 def _mark_images(root: Path, files: list[str]) -> str:
@@ -294,7 +297,7 @@ def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
         try:
             with Image.open(path) as image:
                 return squeeze(upright(image), (3, size, size))
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
             raise BcnError(f"cannot read the image {path}: {error}; `bcn data check` finds all such files") from error
 
     block = 256

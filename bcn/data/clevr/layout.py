@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bcn.data.clevr.program import kind_of
-from bcn.data.clevr.scene import VERSION
+from bcn.data.clevr.scene import ATTRIBUTES, RELATIONS, VERSION
 from bcn.data.clevr.vocabulary import tokens
 from bcn.errors import BcnError
 
@@ -146,6 +146,8 @@ def parse_line(path: Path, number: int, line: bytes) -> tuple[str, Asked]:
         )
         if image.is_absolute() or ".." in image.parts:
             raise ValueError(f'"image" is "{image}", and not a path within the folder')
+        if split is not None and not re.fullmatch(r"[\w.-]{1,64}", split):
+            raise ValueError(f'"split" is "{split}": its name may have up to 64 letters, digits and _ . -')
         if kind in TAKEN:
             raise ValueError(f'"kind" is "{kind}", which is the name of another figure: call it otherwise')
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -169,12 +171,38 @@ def _text(entry: dict[str, Any], key: str) -> str:
     """A text; numbers, and yes or no as JSON writes them, become one."""
     if not isinstance(value := entry[key], str | int | float):
         raise TypeError(f'"{key}" is neither a text nor a number')
+    str(value).encode()  # half a character, such as "\\ud800", cannot be written anywhere
     return str(value)
 
 
 def _split_of(image: Path) -> str:
     """Where no split is given, a tenth of the images is held out: which ones, their names decide."""
     return "val" if hashlib.sha256(image.as_posix().encode()).digest()[0] < 26 else "train"
+
+
+def read_scenes(path: Path) -> Iterator[dict[str, Any]]:
+    """The scenes of a file, one at a time."""
+    for position, scene in enumerate(stream(path, "scenes")):
+        if not _is_scene(scene):
+            raise BcnError(
+                f"{path}, scene {position}: it does not have an image, objects and relationships as CLEVR's scenes do; "
+                "get the file again"
+            )
+        yield scene
+
+
+def _is_scene(scene: Any) -> bool:
+    try:
+        things, relations = scene["objects"], scene["relationships"]
+        return (
+            isinstance(scene["image_filename"], str)
+            and isinstance(scene["image_index"], int)
+            and all(thing[attribute] in values for thing in things for attribute, values in ATTRIBUTES.items())
+            and all(len(thing["pixel_coords"]) == 3 for thing in things)
+            and all(len(relations[name]) == len(things) for name in RELATIONS)
+        )
+    except (LookupError, TypeError):
+        return False
 
 
 def stream(path: Path, key: str, *, block: int = 1 << 20) -> Iterator[dict[str, Any]]:

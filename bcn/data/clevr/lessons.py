@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bcn.data.clevr import phrase
-from bcn.data.clevr.layout import Asked, question_file, read_questions, stream, training_split
+from bcn.data.clevr.layout import Asked, question_file, read_questions, read_scenes, training_split
 from bcn.data.clevr.phrase import Link, Noun
 from bcn.data.clevr.program import answer, kind_of
 from bcn.data.clevr.question import COMPARISONS, FAMILIES, Scene, Scope, make_questions
@@ -159,9 +159,9 @@ def _make(directory: Path, lesson: str) -> Iterator[Asked]:
     from rich.progress import track
 
     path, split, number = source(directory, lesson), str(training_split(directory)), 0
-    images = sum(1 for _ in stream(path, "scenes"))
+    images = sum(1 for _ in read_scenes(path))
     console = Console(stderr=True, quiet=images < 256)
-    for scene in track(stream(path, "scenes"), f"making {lesson} for {images:,} images", images, console=console):
+    for scene in track(read_scenes(path), f"making {lesson} for {images:,} images", images, console=console):
         for made in LESSONS[lesson](scene | {"split": split}):
             image = Path("images") / split / scene["image_filename"]
             yield Asked(image, made["question"], made["answer"], kind_of(made["program"]), number)

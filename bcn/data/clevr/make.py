@@ -1,7 +1,8 @@
 """Make clevr-like-v1 in CLEVR's layout, in parts of 100 images: the unit of processes, of shards and of going on later.
 
-A part is pictures, and when they are there a file in `parts/`: a line with what was ordered, and one for each image,
-{"scene", "questions"}. When all parts of a split are there, they are joined to `scenes/CLEVR_<split>_scenes.json` and
+What is ordered stands in `parts/<split>.json` before the first picture is there. A part is pictures, and when they are
+there a file in `parts/`: a line with what was ordered, and one for each image, {"scene", "questions"}. When all parts
+of a split are there, they are joined to `scenes/CLEVR_<split>_scenes.json` and
 `questions/CLEVR_<split>_questions.json`, by whoever makes the last of them, or by `bcn data check` where they were made
 apart and copied together. More images can be ordered later: the parts serve again.
 """
@@ -15,10 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bcn.data.clevr.layout import is_ours
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.render import render_scene, require_tracer
 from bcn.data.clevr.scene import VERSION, make_scene
-from bcn.data.files import atomic_write, locked
+from bcn.data.files import atomic_write, locked, read_json, write_json
 from bcn.errors import BcnError
 
 PART = 100
@@ -38,6 +40,8 @@ class Order:
             raise BcnError(
                 f"the split {self.split!r} cannot be made: its name may have letters, digits and underscores"
             )
+        if not 0 <= self.seed < 1 << 64:
+            raise BcnError(f"the seed {self.seed} was given: accepted are 0 to {(1 << 64) - 1}")
 
 
 def make_clevr_like(
@@ -57,18 +61,8 @@ def make_clevr_like(
     if not 1 <= number <= shards:
         raise BcnError(f"shard {number}/{shards} was given: accepted are 1/{shards} to {shards}/{shards}")
     require_tracer()
-    for path in _files(directory, order.split):
-        there = _head(path)
-        if there["info"] != asdict(order):
-            raise BcnError(
-                f"{path} was made with {there['info']}, not with {asdict(order)}: give these, or another directory"
-            )
-        if there["images"] > images:
-            raise BcnError(
-                f"{images} images of {order.split} were ordered, and {there['images']} before: "
-                f"order {there['images']} or more, or give another directory"
-            )
-    tasks = [(directory, order, images, indices) for indices in _parts(images)[number - 1 :: shards]]
+    _claim(directory, order, images)
+    tasks = [(directory, order, images, indices) for indices in share(images, shard)]
     if jobs == 1:
         for count in map(_make_part, tasks):
             done(count)
@@ -80,20 +74,55 @@ def make_clevr_like(
     return join(directory, order, images)
 
 
+def share(images: int, shard: tuple[int, int]) -> list[range]:
+    """The images of each part that a shard makes."""
+    return _parts(images)[shard[0] - 1 :: shard[1]]
+
+
+def _claim(directory: Path, order: Order, images: int) -> None:
+    """Refuse a place where something else is, or was ordered; else note what is ordered."""
+    claim = directory / "parts" / f"{order.split}.json"
+    parts = _files(directory, order.split)
+    ordered = {path: _head(path) for path in parts}
+    if claim.exists():
+        ordered[claim] = {"info": read_json(claim, f"remove {directory}, and make it again"), "images": 0}
+    for path, there in ordered.items():
+        if there["info"] != asdict(order):
+            raise BcnError(
+                f"{path} was made with {there['info']}, not with {asdict(order)}: give these, or another directory"
+            )
+        if there["images"] > images:
+            raise BcnError(
+                f"{images} images of {order.split} were ordered, and {there['images']} before: "
+                f"order {there['images']} or more, or give another directory"
+            )
+    foreign = [path for path in _joined(directory, order).values() if path.exists() and not is_ours(path)]
+    if not ordered:
+        foreign += sorted(_picture(directory, order, 0).parent.glob("*"))
+    if foreign:
+        raise BcnError(f"{foreign[0]} is there, and was not made by this command: give another directory")
+    if not claim.exists():
+        write_json(claim, asdict(order))
+
+
 def join(directory: Path, order: Order, images: int) -> bool:
     """Write the files of scenes and questions if all parts are there; whether they are."""
     parts = _parts(images)
+    if not all(_is_whole(directory, order, indices) for indices in parts):
+        return False
+    info = json.dumps(asdict(order) | {"images": images})
+    heads = {key: f'{{"info": {info}, "{key}": [\n' for key in ("scenes", "questions")}
+
+    def old() -> list[str]:  # a file that was written again would be decoded again
+        paths = _joined(directory, order)
+        return [key for key, head in heads.items() if not paths[key].exists() or _first_line(paths[key]) != head]
+
+    if not old():
+        return True
     with locked(directory / "parts" / f"{order.split}.lock"):
-        if not all(_is_whole(directory, order, indices) for indices in parts):
-            return False
-        info = json.dumps(asdict(order) | {"images": images})
-        for key in ("scenes", "questions"):
-            path = directory / key / f"CLEVR_{order.split}_{key}.json"
-            head = f'{{"info": {info}, "{key}": [\n'
-            if path.exists() and _first_line(path) == head:
-                continue  # a file that was written again would be decoded again
-            with atomic_write(path) as temporary, open(temporary, "w") as file:
-                file.write(head)
+        for key in old():
+            with atomic_write(_joined(directory, order)[key]) as temporary, open(temporary, "w") as file:
+                file.write(heads[key])
                 for position, text in enumerate(_entries(directory, order, parts, key)):
                     file.write(",\n" * (position > 0) + text)
                 file.write("\n]}\n")
@@ -134,6 +163,10 @@ def _file(directory: Path, order: Order, indices: range) -> Path:
     return directory / "parts" / f"{order.split}-{indices.start:06d}.jsonl"
 
 
+def _joined(directory: Path, order: Order) -> dict[str, Path]:
+    return {key: directory / key / f"CLEVR_{order.split}_{key}.json" for key in ("scenes", "questions")}
+
+
 def _picture(directory: Path, order: Order, index: int) -> Path:
     return directory / "images" / order.split / f"CLEVR_{order.split}_{index:06d}.png"
 
@@ -166,9 +199,14 @@ def _is_whole(directory: Path, order: Order, indices: range) -> bool:
 def _entries(directory: Path, order: Order, parts: list[range], key: str) -> Iterator[str]:
     """The scenes or the questions of all parts, as JSON; never more than a part in memory."""
     for indices in parts:
-        for line in _file(directory, order, indices).read_text().splitlines()[1 : len(indices) + 1]:
-            entry = json.loads(line)
-            yield from map(json.dumps, entry["questions"] if key == "questions" else [entry["scene"]])
+        path = _file(directory, order, indices)
+        for line in path.read_text().splitlines()[1 : len(indices) + 1]:
+            try:
+                entry = json.loads(line)
+                asked, scene = entry["questions"], entry["scene"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
+            yield from map(json.dumps, asked if key == "questions" else [scene])
 
 
 def _make_part(task: tuple[Path, Order, int, range]) -> int:

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from bcn.data.batch import LACKED, NO_ANSWER
-from bcn.data.clevr.format import QuestionDataset, open_questions
+from bcn.data.batch import NO_ANSWER
+from bcn.data.clevr.format import QuestionDataset, name_of, open_questions
 from bcn.data.clevr.layout import LINES, list_splits
 from bcn.data.clevr.lessons import LESSONS
-from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
+from bcn.data.clevr.vocabulary import Vocabulary
 from bcn.data.files import data_root
 from bcn.errors import BcnError
 
@@ -35,60 +33,61 @@ def find_named(name: str, data: str | Path | None = None) -> list[Path]:
     root = data_root(data)
     folder = {"own": ".", "clevr-v1.0": "CLEVR_v1.0", "clevr-v1.0-224": "CLEVR_v1.0"}.get(name, name)
     for place in (root / folder, root):
-        if (place / LINES).is_file() or ((place / "questions").is_dir() and name != "own"):
+        if (place / LINES).is_file() if name == "own" else (place / "questions").is_dir():
             return [place]
     return []
 
 
 def open_named(
-    name: str, split: str, *, data: str | Path | None = None, images: int | None = None, size: int | None = None
+    name: str,
+    split: str,
+    *,
+    data: str | Path | None = None,
+    images: int | None = None,
+    size: int | None = None,
+    vocabulary: Vocabulary | None = None,
+    answers: Sequence[str] | None = None,
 ) -> QuestionDataset:
-    """Open a split of a named data set; an own one without answers in a split `test` is tested on its split `val`.
+    """Open a split of a named data set, in the words and answers of its training split, unless a model brings its own.
 
-    `size` is for one's own images: those of the others are in their names.
+    An own one without answers in a split `test` has its split `val` in its place, and says so in `split`. `size` is for
+    one's own images: those of the others are in their names.
     """
     if not (found := find_named(name, data)):
         raise BcnError(f"{name} is not in {data_root(data)}: {REMEDIES[name]}")
     directory, start, stop = found[0], 0, None
     size = size if size and name == "own" else 224 if name.endswith("-224") else 128
     there = list_splits(directory)
+    if name != "own" and (held := name_of(directory)) != name.removesuffix("-224"):
+        raise BcnError(f"{directory} holds {held}, not {name}: give another directory with --data or BCN_DATA")
+
+    def opened(which: str) -> QuestionDataset:
+        return open_questions(directory, which, size=size, vocabulary=vocabulary, answers=answers)
+
     if split not in {*SPLITS, *LESSONS, *there}:
         raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *there]))}")
     if name.startswith("clevr-v1.0") and split in {*SPLITS, *LESSONS}:
         condition = "A" if "trainA" in there and "train" not in there else ""  # CoGenT's
         whole = split if split in LESSONS else ("val" if split == "test" else "train") + condition
-        dataset = open_questions(directory, whole, size=size)
+        dataset = opened(whole)
         kept = max(1, len(dataset.image) - HELD_OUT)
         start, stop = {"val": (kept, None), "test": (0, None)}.get(split, (0, kept))
     elif split in LESSONS:
-        dataset = open_questions(directory, split, size=size)
+        dataset = opened(split)
     else:
         wanted = "val" if name == "own" and split == "test" and "test" not in there else split
         if wanted not in there:
-            remedy = f'give some of its lines "split": "{wanted}"' if name == "own" else REMEDIES[name]
+            remedy = f'give some of its lines "split": "{wanted}"'
+            if name != "own":
+                remedy = f"`bcn clevr make {directory} --split {wanted} --size {size}` makes it"
             raise BcnError(f"{directory} has no split {wanted!r}: it has {', '.join(there)}; {remedy}")
-        dataset = open_questions(directory, wanted, size=size)
+        dataset = opened(wanted)
         if name == "own" and split == wanted == "test" and "val" in there and (dataset.answer == NO_ANSWER).all():
-            dataset = open_questions(directory, "val", size=size)
+            dataset = opened("val")
+        split = dataset.split
     stop = len(dataset.image) if stop is None else stop
     if images is not None and images > stop - start:
         raise BcnError(f"{images} images were asked of {name} {split}, which has {stop - start}: ask for fewer")
     stop = stop if images is None else start + images
     image = dataset.rows[:, 0]
     return replace(dataset, name=name, split=split, rows=dataset.rows[(image >= start) & (image < stop)])
-
-
-def in_words_of(dataset: QuestionDataset, words: Sequence[str], answers: Sequence[str]) -> QuestionDataset:
-    """The same questions in the words and answers of a trained model; it is wrong where it lacks the answer."""
-    vocabulary = Vocabulary(tuple(words))
-    number = {word: place + SPECIAL for place, word in enumerate(words)}
-    place = {answer: index for index, answer in enumerate(answers)}
-    word_V = np.array([PADDING, UNKNOWN, *(number.get(word, UNKNOWN) for word in dataset.vocabulary.words)])
-    answer_A = np.array([*(place.get(answer, LACKED) for answer in dataset.answers), LACKED])
-    return replace(
-        dataset,
-        vocabulary=vocabulary,
-        answers=tuple(answers),
-        question=word_V[dataset.question],
-        answer=np.where(dataset.answer < 0, dataset.answer, answer_A[dataset.answer.clip(min=0)]),
-    )

@@ -18,7 +18,7 @@ import torch
 from bcn.data.batch import NO_ANSWER, Batch, Dataset
 from bcn.data.clevr.camera import HEIGHT, WIDTH
 from bcn.data.clevr.format import QuestionDataset
-from bcn.data.clevr.layout import stream
+from bcn.data.clevr.layout import read_scenes
 from bcn.data.clevr.lessons import scene_file
 from bcn.data.clevr.scene import ATTRIBUTES
 from bcn.errors import BcnError
@@ -85,7 +85,7 @@ def open_sight(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -
     number_of = {Path(file).name: number for number, file in enumerate(train.files)}
     wanted, path = set(np.unique(train.rows[:, 0]).tolist()), scene_file(directory)
     found = {}
-    for scene in stream(path, "scenes"):
+    for scene in read_scenes(path):
         if (number := number_of.get(scene["image_filename"], -1)) in wanted:
             found[number] = scene["objects"]
     if not found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bcn.data.clevr.format import QuestionDataset, open_questions
-from bcn.data.clevr.layout import is_ours, stream
+from bcn.data.clevr.layout import is_ours, read_scenes
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.vocabulary import Vocabulary
 from bcn.data.files import atomic_write, cache_root, data_root
@@ -26,7 +26,7 @@ def find_originals(data: str | Path | None = None, split: str = "val") -> dict[P
         if is_ours(file):
             raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
         pictures = file.parent.parent.resolve() / "images" / split
-        scenes = {pictures / scene["image_filename"]: scene | {"split": split} for scene in stream(file, "scenes")}
+        scenes = {pictures / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}
         if found := {path: scene for path, scene in scenes.items() if path.is_file()}:
             return found
     raise BcnError(
