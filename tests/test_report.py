@@ -23,7 +23,7 @@ from bcn.paper.page import write_page, write_table
 from bcn.paper.plan import Planned, measure, missing
 from bcn.paper.recipes import find_recipe
 from bcn.paper.report import lines_of, markdown
-from bcn.paper.results import Estimate, keep_estimate, result_path, results_of
+from bcn.paper.results import Estimate, estimate_path, keep_estimate, result_path, results_of
 from bcn.paper.tables import TABLES, find_table
 
 
@@ -192,6 +192,11 @@ def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path):
     text = markdown(find_table("table3"), "cpu", lines_of(find_table("table3"), "cpu", tmp_path))
     assert cells(text, "rn-h")[-1] == "(about 10.0 h)"
     assert cells(text, "rn")[-1] == "-", "measured for another recipe"
+    path = estimate_path(tmp_path, find_recipe("table3/rn-h", "cpu"))
+    for content in (path.read_text().replace("steps", "stairs"), "[]"):
+        path.write_text(content)
+        with pytest.raises(BcnError, match="is not an estimate"):
+            lines_of(find_table("table3"), "cpu", tmp_path)
 
 
 def test_the_page_holds_every_table_and_the_hand_written_part(tmp_path):

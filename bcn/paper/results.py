@@ -2,11 +2,13 @@
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bcn.data.files import atomic_write, read_json, write_json
+from bcn.engine.machine import commit, machine
 from bcn.engine.recipe import Recipe, fingerprint, from_json
 from bcn.errors import BcnError
 from bcn.paper.tables import TABLES
@@ -86,14 +88,20 @@ def estimate_path(results: Path, recipe: Recipe) -> Path:
 
 
 def keep_estimate(results: Path, recipe: Recipe, estimate: Estimate) -> None:
-    write_json(estimate_path(results, recipe), {"run": fingerprint(recipe), **asdict(estimate)})
+    where = {"commit": commit(), "machine": machine(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    write_json(estimate_path(results, recipe), {"run": fingerprint(recipe), **asdict(estimate), **where})
 
 
 def estimate_of(results: Path, recipe: Recipe) -> Estimate | None:
     """What was measured for this very recipe."""
-    path = estimate_path(results, recipe)
-    kept = read_json(path, "remove it and run `bcn table` with --plan") if path.exists() else {}
-    return Estimate(**kept) if kept.pop("run", None) == fingerprint(recipe) else None
+    path, remedy = estimate_path(results, recipe), "remove it and run `bcn table` with --plan"
+    kept = read_json(path, remedy) if path.exists() else {}
+    try:
+        if kept.get("run") != fingerprint(recipe):
+            return None
+        return Estimate(*(kept[field.name] for field in fields(Estimate)))
+    except (LookupError, AttributeError) as error:
+        raise BcnError(f"{path} is not an estimate ({error}): {remedy}") from error
 
 
 def result_path(results: Path, recipe: Recipe, seed: int) -> Path:
