@@ -154,23 +154,36 @@ def test_figures_refuse_the_weights_of_another_data_set(tmp_path):
         draw_figure("misclassified", weights=path, results=tmp_path)
 
 
+def share(percent: int):
+    return {"correct": percent, "total": 100, "accuracy": percent / 100, "interval": [0.2, 1]}
+
+
+def write_record(results, name: str, metrics, seed: int = 0) -> None:
+    recipe = find_recipe(name, "cpu")
+    about = {"recipe": asdict(recipe), "seed": seed, "overridden": False, "cpu_seconds": 1, "curve": []}
+    path = result_path(results, recipe, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(about | {"metrics": metrics}))
+
+
+def test_deformation_has_the_paper_and_ours(tmp_path):
+    with pytest.raises(BcnError, match="no records of deformation"):
+        draw_figure("deformation", weights=None, results=tmp_path)
+    for seed, more in enumerate((0, 2)):
+        sets = zip(("test", *find_recipe("deformation/bcn", "cpu").data.tests), (95, 90, 80, 70, 60), strict=True)
+        write_record(tmp_path, "deformation/bcn", {name: {"all": share(x + more)} for name, x in sets}, seed)
+    figure = draw_figure("deformation", weights=None, results=tmp_path)
+    paper, ours = figure.axes
+    assert [97.2, 94.8, 92.7, 76.1, 91.6] in [list(line.get_ydata()) for line in paper.lines]
+    assert ours.lines[0].get_ydata() == pytest.approx([96, 91, 81, 71, 61])
+    assert [axis.get_xticklabels()[-1].get_text() for axis in figure.axes] == ["affNIST", "affine-mnist-v1"]
+    is_drawn(figure, tmp_path)
+
+
 def test_accuracy_against_cost_needs_records(tmp_path):
     with pytest.raises(BcnError, match="no records of table3"):
         draw_figure("accuracy-cost", weights=None, results=tmp_path)
-    recipe = find_recipe("table3/multirn-h", "cpu")
-    share = {"correct": 97, "total": 100, "accuracy": 0.97, "interval": [0.9, 1]}
-    metrics = {"test": {"relational": share, "non_relational": share}}
-    record = {
-        "recipe": asdict(recipe),
-        "seed": 0,
-        "overridden": False,
-        "metrics": metrics,
-        "cpu_seconds": 1,
-        "curve": [],
-    }
-    path = result_path(tmp_path, recipe, 0)
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(record))
+    write_record(tmp_path, "table3/multirn-h", {"test": {"relational": share(97), "non_relational": share(97)}})
     figure = draw_figure("accuracy-cost", weights=None, results=tmp_path)
     points = {(round(x), round(y, 1)) for line in figure.axes[0].lines for x, y in [line.get_xydata()[-1]]}
     assert (23_591_250, 97.0) in points, "ours"

@@ -18,6 +18,7 @@ FIGURES = {
     "misclassified": "figure 6: MoreScaled digits turned by up to 45 degrees, by a model that was also taught places",
     "clevr-like": "scenes of clevr-like-v1, with a question about each",
     "clevr-beside": "original images of CLEVR above our renderings of their scenes",
+    "deformation": "appendix table 1: digits deformed as none in training were",
     "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3",
 }
 WITH_WEIGHTS = {
@@ -32,7 +33,7 @@ WITH_WEIGHTS = {
 
 def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: int = 0) -> "Figure":
     """Draw a figure by its name."""
-    from bcn.paper.figures import accuracy_cost, beside, coordinates, deflection, scenes
+    from bcn.paper.figures import accuracy_cost, beside, coordinates, deflection, deformation, scenes
 
     if name not in FIGURES:
         raise did_you_mean("figure", name, FIGURES)
@@ -46,6 +47,8 @@ def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: i
         return scenes.draw(seed=seed)
     if name == "clevr-beside":
         return beside.draw()
+    if name == "deformation":
+        return deformation.draw(results)
     return accuracy_cost.draw(results)
 
 

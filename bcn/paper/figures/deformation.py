@@ -1,0 +1,41 @@
+"""Accuracy on digits deformed as none in training were, for all models of appendix table 1."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bcn.errors import BcnError
+from bcn.paper.figures.canvas import COLOURS, canvas
+from bcn.paper.report import HEADINGS, lines_of
+from bcn.paper.tables import find_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SETS = [HEADINGS[name].removesuffix(", %") for name in find_table("deformation").metrics]
+AFFINE = "affine-mnist-v1"
+"""what stands in affNIST's column in our runs"""
+
+
+def draw(results: Path, *, scale: str = "cpu") -> "Figure":
+    """The paper's figures and ours, one panel each; a bar is the standard deviation over seeds."""
+    table = find_table("deformation")
+    lines = lines_of(table, scale, results)
+    if not any(line.results for line in lines):
+        raise BcnError(f"no records of deformation at scale {scale} under {results}: run `bcn table deformation` first")
+    figure, axes = canvas(1, 2, size=(9.5, 4))
+    places = range(len(table.metrics))
+    for line, colour, marker in zip(lines, COLOURS, "osD^v<>P", strict=False):
+        style = {"color": colour, "marker": marker, "ms": 5, "lw": 1.2}
+        axes[0, 0].plot(places, [cell.paper for cell in line.cells], label=line.name, **style)
+        if line.results:
+            means, spreads = zip(*((cell.mean, cell.spread or 0) for cell in line.cells), strict=True)
+            axes[0, 1].errorbar(places, means, spreads, capsize=3, **style)
+    for axis, title, sets in zip(axes[0], ("paper", "ours"), (SETS, [*SETS[:-1], AFFINE]), strict=True):
+        axis.set_title(title, loc="left")
+        axis.set_xticks(places, sets)
+        axis.tick_params("x", rotation=25)
+        axis.set_ylim(0, 100)
+        axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("accuracy, %")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return figure
