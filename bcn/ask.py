@@ -24,6 +24,8 @@ from bcn.models.registry import image_shape, list_models
 from bcn.picture import Picture, fit, read_picture
 
 WEIGHTS = Path(__file__).parent / "weights"
+NEEDED = ("model", "answers", "kinds", "preprocessing", "data", "scale", "localise")
+"""what a weights file says of itself to be asked"""
 READERS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
     "sort-of-clevr": (from_sentence, to_sentence)
 }
@@ -63,6 +65,8 @@ class Reasoner:
     """A trained model with everything it needs to be asked: how images are prepared, what its answers are called."""
 
     def __init__(self, name: str, model: nn.Module, description: dict[str, Any]) -> None:
+        if missing := [key for key in NEEDED if key not in description]:
+            raise BcnError(f"{name} does not say its {' and '.join(missing)}; give weights that `bcn train` wrote")
         self.name, self.model, self.description = name, model.eval(), description
         self.family = str(description["model"]).split("/")[0]
         self.answers: tuple[str, ...] = tuple(description["answers"])
@@ -87,7 +91,9 @@ class Reasoner:
 
     def ask(self, image: Picture, questions: str | Sequence[str]) -> list[Answer]:
         """The answer to each question; all of them share one pass over the image."""
-        questions = [questions] if isinstance(questions, str) else list(questions)
+        questions = [questions] if isinstance(questions, str) else questions
+        if not isinstance(questions, Sequence) or not all(isinstance(question, str) for question in questions):
+            raise BcnError(f"{questions!r} was asked: accepted are a sentence or a list of them")
         if not self.asks:
             raise BcnError(f"{self.name} takes no questions: it says what an image shows, with `find`")
         if self.family not in READERS and not self.in_words:
@@ -113,7 +119,8 @@ class Reasoner:
 
     def probabilities(self, image: Picture, question_QD: np.ndarray) -> np.ndarray:
         """(Q, A) of questions as the numbers that the model takes."""
-        logits_1QA, _ = self._run(image, torch.from_numpy(question_QD)[None])
+        numbers = np.asarray(question_QD, np.int64 if self.in_words else np.float32)
+        logits_1QA, _ = self._run(image, torch.from_numpy(numbers)[None])
         return np.asarray(logits_1QA[0].softmax(-1))
 
     @torch.inference_mode()
@@ -167,6 +174,8 @@ def load(name: str | Path) -> Reasoner:
     >>> load("sort-of-clevr/multirn-h").ask(Image.new("RGB", (75, 75)), "is the red object on the left?")[0].question
     'Is the red object on the left?'
     """
+    if not isinstance(name, str | Path):
+        raise BcnError(f"{name!r} is no name of weights: give that of shipped ones, or a path")
     index = shipped()
     if str(name) in index:
         entry = index[str(name)]

@@ -236,14 +236,16 @@ def write_torch_export(reasoner: Reasoner, path: Path) -> Written:
 def write_safetensors(reasoner: Reasoner, path: Path) -> Written:
     """The weights alone, which `bcn.load` reads again."""
     path = path.with_name(path.name + ".safetensors")
-    save_weights(path, reasoner.model.state_dict(), reasoner.description)
-    model, _ = load_trained(path)
     free = Free(
         size=_takes_any_size(reasoner),
         questions=True if reasoner.asks else None,
         words=True if reasoner.in_words else None,
     )
-    return Written(path, free, compare(reasoner, lambda *given: _outputs(model(*given)), free=free))
+    with atomic_write(path) as temporary:
+        save_weights(temporary, reasoner.model.state_dict(), reasoner.description)
+        model, _ = load_trained(temporary)
+        difference = compare(reasoner, lambda *given: _outputs(model(*given)), free=free)
+    return Written(path, free, difference)
 
 
 FORMATS: dict[str, Callable[[Reasoner, Path], Written]] = {

@@ -31,6 +31,8 @@ def read_picture(picture: Picture) -> Image.Image:
         image = Image.fromarray(picture)
     elif isinstance(picture, Image.Image):
         image = picture
+    elif not isinstance(picture, str | Path):
+        raise BcnError(f"a {type(picture).__name__} is no image: accepted are a path, a PIL image or an array of uint8")
     else:
         try:
             with Image.open(picture) as file:
@@ -46,7 +48,7 @@ def read_picture(picture: Picture) -> Image.Image:
         raise BcnError(f"the image has {image.width}x{image.height} pixels: give one that is not empty")
     try:
         return upright(image)
-    except ValueError as error:
+    except (OSError, SyntaxError, ValueError) as error:
         raise BcnError(f"the image cannot be read: {error}") from error
 
 
@@ -66,6 +68,11 @@ def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
     """
     channels, side = size[0], min(size[1:])
     scale = side / min(check_sides(image).size)
+    if max(image.size) * scale > LARGEST:
+        raise BcnError(
+            f"the image has {image.width}x{image.height} pixels: with the shorter side at {side}, as the model takes "
+            f"it, the longer one may have up to {LARGEST}, so cut it"
+        )
     if scale != 1:
         wanted = (max(side, round(image.width * scale)), max(side, round(image.height * scale)))
         # a box filter gives an image that was enlarged by a whole number back as it was
@@ -81,7 +88,7 @@ def overlay(image: Image.Image, count_hw: np.ndarray, *, centre: tuple[float, fl
 
     By the square root, so that a single channel is seen too. A cross marks the centre, given as shares of the sides.
     """
-    scale = max(1, -(-SHOWN // image.height))
+    scale = max(1, min(-(-SHOWN // image.height), LARGEST // max(image.size)))
     below = image.convert("RGB").resize((image.width * scale, image.height * scale), Image.Resampling.NEAREST)
     strength = np.sqrt(count_hw / max(1.0, float(count_hw.max())))
     mask = Image.fromarray((200 * strength).astype(np.uint8)).resize(below.size, Image.Resampling.NEAREST)

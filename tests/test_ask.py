@@ -16,6 +16,8 @@ import bcn
 import bcn.ask
 from bcn.cli import main
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
+from bcn.engine.checkpoint import save_weights
+from bcn.engine.trained import load_trained
 from bcn.errors import BcnError
 from bcn.picture import fit, overlay, read_picture, write_picture
 
@@ -127,6 +129,36 @@ def test_ask_at_the_command_line(scene, tmp_path, monkeypatch, capsys):
     found = json.loads(capsys.readouterr().out)
     assert said[1].strip().startswith(found["answers"][0]["answer"])
     assert len(found["answers"][1]["others"]) == 9
+
+
+def test_an_image_that_would_become_huge_is_refused():
+    with pytest.raises(BcnError, match="the longer one may have up to 4096"):
+        fit(Image.new("RGB", (1, 4096)), (3, 75, 75))
+    assert max(overlay(Image.new("RGB", (1000, 1)), np.ones((1, 1))).size) <= 4096
+
+
+def test_what_is_no_image_or_question_is_one_sentence(scene):
+    reasoner = bcn.load(scene_run())
+    for given in (None, [1, 2], torch.rand(3, 75, 75), b"bytes"):
+        with pytest.raises(BcnError, match="is no image: accepted are a path"):
+            reasoner.ask(given, "is red left?")
+    for asked in (None, [3], b"is red left?", 5):
+        with pytest.raises(BcnError, match="accepted are a sentence or a list of them"):
+            reasoner.ask(scene, asked)
+    with pytest.raises(BcnError, match="is no name of weights"):
+        bcn.load(None)
+    question = reasoner.probabilities(scene, np.eye(11)[:3])
+    assert question.shape == (3, 10)
+
+
+@pytest.mark.parametrize("key", ["answers", "kinds", "preprocessing", "arguments"])
+def test_weights_that_do_not_say_enough_are_one_sentence(key, tmp_path):
+    model, description = load_trained(scene_run())
+    said = {name: value for name, value in description.items() if name != key}
+    for wrong in (said, []):
+        save_weights(tmp_path / "w.safetensors", model.state_dict(), wrong)
+        with pytest.raises(BcnError, match="give weights that `bcn train` wrote"):
+            bcn.load(tmp_path / "w.safetensors")
 
 
 def test_an_image_from_standard_input(scene, monkeypatch, capsys):

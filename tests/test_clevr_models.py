@@ -258,6 +258,20 @@ def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytes
         load_glove(["red"], data=tmp_path)
 
 
+@pytest.mark.parametrize("name", ["multirn", "rn", "cnn-lstm", "cnn-lstm-sa", "film-pixels"])
+def test_questions_about_other_images_are_refused(name: str) -> None:
+    model = create_model(f"clevr/{name}").eval()
+    for images, shape in ((3, (2, 3, 5)), (1, (2, 5))):
+        with pytest.raises(BcnError, match=f"accepted for {images} images"):
+            model(torch.rand(images, 3, 128, 128), torch.ones(shape, dtype=torch.long))
+
+
+@pytest.mark.parametrize("name", ["multirn", "lstm", "cnn-lstm", "film-pixels", "q-type"])
+def test_nothing_asked_is_nothing_answered(name: str) -> None:
+    model = create_model(f"clevr/{name}").eval()
+    assert model(torch.rand(2, 3, 128, 128), torch.ones(2, 0, 5, dtype=torch.long)).shape == (2, 0, 28)
+
+
 def test_glove_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "glove.6B.50d.txt").write_bytes(b"caf\xe9 0.5\n")
     with pytest.raises(BcnError, match="get the file again"):

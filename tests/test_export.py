@@ -192,3 +192,11 @@ def test_unknown_formats_and_missing_packages_are_answered(tmp_path, monkeypatch
     with pytest.raises(BcnError, match=re.escape("pip install 'bcn[onnx]'")):
         export(reasoner, "onnx", tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format_", ["safetensors", "torch-export"])
+def test_what_does_not_answer_alike_is_not_written(format_: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("bcn.export.TOLERANCE", -1.0)
+    with pytest.raises(BcnError, match="nothing was written"):
+        export(bcn.load(scene_run()), format_, tmp_path)
+    assert list(tmp_path.iterdir()) == []

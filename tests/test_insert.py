@@ -188,3 +188,68 @@ def test_a_sequential_with_its_own_forward_runs_the_bcn():
 def test_a_reduction_to_nothing_is_refused():
     with pytest.raises(BcnError, match="at least 1"):
         insert_broadcast(nn.Sequential(nn.Conv2d(3, 8, 3)), after="0", reduce_to=0)
+
+
+class Twice(nn.Module):
+    """As torchvision's blocks, whose only ReLU runs twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.relu, self.second = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3)
+
+    def forward(self, image: Tensor) -> Tensor:
+        return self.relu(self.second(self.relu(self.first(image))))
+
+
+class Children(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3)
+
+    def forward(self, map_BCHW: Tensor) -> Tensor:
+        for child in self.children():
+            map_BCHW = child(map_BCHW)
+        return map_BCHW
+
+
+class Dense(nn.ModuleDict):
+    """As torchvision's dense blocks, whose layers take lists of maps."""
+
+    def forward(self, map_BCHW: Tensor) -> Tensor:
+        maps = [map_BCHW]
+        for layer in self.values():
+            maps.append(layer(maps))
+        return torch.cat(maps, 1)
+
+
+class Joined(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 5, 3, padding=1)
+
+    def forward(self, maps: list[Tensor]) -> Tensor:
+        return self.conv(torch.cat(maps, 1))
+
+
+RELU = nn.ReLU()
+
+
+@pytest.mark.parametrize(
+    ("network", "after"),
+    [
+        (Twice(), "relu"),
+        (nn.Sequential(Children(), nn.ReLU()), "0"),
+        (nn.Sequential(nn.Conv2d(3, 8, 3), RELU, nn.Conv2d(8, 8, 3), RELU), "3"),
+        (nn.Sequential(nn.Conv2d(3, 8, 3), RELU, nn.Conv2d(8, 16, 3), RELU), "1"),
+        (nn.Sequential(nn.Conv2d(3, 3, 3), Dense({"only": Joined()})), "1"),
+    ],
+)
+def test_where_it_would_run_twice_it_is_refused_and_nothing_changes(network: nn.Module, after: str) -> None:
+    image = torch.rand(1, 3, 16, 16)
+    before, names = network(image), list(network.state_dict())
+    with pytest.raises(BcnError, match="insert after another one"):
+        insert_broadcast(network, after, sizes=(8,))
+    assert torch.equal(network(image), before)
+    assert list(network.state_dict()) == names
+    with pytest.raises(BcnError, match=r"unknown submodule '1'|insert after another one"):
+        insert_broadcast(network, 1, sizes=(8,))  # type: ignore[type-var]

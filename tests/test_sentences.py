@@ -47,6 +47,8 @@ def test_free_wording(text: str, kind: str, colour: str) -> None:
         "is the red object a square?",
         "what is the shape of the purple object?",
         "what is the colour of the red object?",
+        "how many objects are red?",
+        "number of red",
         "how many objects are on the left of the red one?",
         "what is the shape of the closest and of the furthest object to red?",
         "is the red object closest to the middle?",

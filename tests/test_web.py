@@ -199,3 +199,19 @@ def test_serve_without_weights_says_what_to_do(tmp_path, monkeypatch, capsys):
         main()
     assert exit.value.code == 2
     assert "no weights are shipped with this version" in capsys.readouterr().err
+
+
+def test_no_more_of_a_body_is_read_than_is_accepted(client: TestClient) -> None:
+    read = 0
+
+    def endless():
+        nonlocal read
+        while read < 64 << 20:
+            read += 1 << 20
+            yield bytes(1 << 20)
+
+    for address in ("/api/ask?question=is+red+left", "/api/find", "/api/reason"):
+        read = 0
+        said = client.post(address, content=endless())
+        assert said.status_code == 413, said.text
+        assert "more than 8388608 bytes" in said.json()["error"]

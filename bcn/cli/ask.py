@@ -76,8 +76,10 @@ def _open(image: str) -> "Image.Image":
     from PIL import Image, UnidentifiedImageError
 
     try:
-        return read_picture(Image.open(io.BytesIO(sys.stdin.buffer.read())))
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        picture = Image.open(io.BytesIO(sys.stdin.buffer.read()))
+        picture.load()
+        return read_picture(picture)
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise BcnError("standard input is not an image: pipe a whole PNG, JPEG or other image file into it") from error
 
 

@@ -35,10 +35,18 @@ def serve(
             "and give the run's directory with --weights"
         )
     reasoners = [load(name) for name in names]
+    if len({reasoner.name for reasoner in reasoners}) < len(reasoners):
+        raise BcnError(
+            f"--weights {' '.join(names)}: two of them have the same name, so give other files or directories"
+        )
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
-        raise BcnError(f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --port") from error
+        raise BcnError(
+            f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --host or --port"
+        ) from error
     with listener:
         print(f"http://{host}:{listener.getsockname()[1]} (Ctrl-C stops it)", flush=True)
-        uvicorn.Server(uvicorn.Config(make_app(reasoners), log_level="warning")).run(sockets=[listener])
+        uvicorn.Server(uvicorn.Config(make_app(reasoners), log_level="warning", timeout_graceful_shutdown=2)).run(
+            sockets=[listener]
+        )

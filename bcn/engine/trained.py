@@ -18,7 +18,11 @@ def load_trained(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     if path.is_dir():
         path = weights_file(find_run(path).path)
     weights, description = load_weights(path)
-    if not {"model", "arguments"} <= description.keys():
+    if (
+        not isinstance(description, dict)
+        or not isinstance(description.get("arguments"), dict)
+        or "model" not in description
+    ):
         raise BcnError(f"{path} does not say which model it belongs to; give weights that `bcn train` wrote")
     model = create_model(description["model"], **description["arguments"])
     try:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
-from bcn.layers.concat import Pointwise, as_map, rows
+from bcn.layers.concat import Pointwise, as_map, check_map, check_sizes, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
 from bcn.layers.pooled_max import pooled_max, through
 
@@ -27,14 +27,14 @@ class SkipConv(nn.Module):
     ) -> None:
         super().__init__()
         check_planes(planes, origin)
-        if not sizes:
-            raise BcnError("sizes is empty: give the channels of at least one 1x1 convolution, such as (64, 64)")
+        check_sizes(channels, sizes)
         self.planes, self.origin = planes, origin
         self.out_channels = sizes[-1]
         self.k = Pointwise((channels, len(planes)), sizes)
 
     def planes_like(self, map_BCHW: Tensor) -> Tensor:
         """C, the coordinate planes of a map: (P, H, W)."""
+        check_map(map_BCHW, self.k.first.channels[0])
         height, width = map_BCHW.shape[-2:]
         return coordinate_planes(height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
 

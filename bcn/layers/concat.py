@@ -13,6 +13,8 @@ from typing import cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bcn.errors import BcnError
+
 
 def rows(map_BCHW: Tensor) -> Tensor:
     """A map as (B, n, C), one row per position; a view where the map is in channels_last order.
@@ -25,6 +27,23 @@ def rows(map_BCHW: Tensor) -> Tensor:
 def as_map(rows_BnC: Tensor, like_BCHW: Tensor) -> Tensor:
     """Rows as (B, C, H, W) again: a view, in channels_last order."""
     return rows_BnC.transpose(1, 2).view(rows_BnC.shape[0], rows_BnC.shape[2], *like_BCHW.shape[-2:])
+
+
+def check_sizes(channels: int, sizes: Sequence[int]) -> None:
+    """Refuse what no 1x1 convolutions can have."""
+    whole = isinstance(sizes, Sequence) and all(type(size) is int and size > 0 for size in (channels, *sizes))
+    if not whole or not sizes:
+        raise BcnError(
+            f"channels={channels!r}, sizes={sizes!r}: accepted are whole numbers above 0, and at least one size, the "
+            "channels of each 1x1 convolution, such as (64, 64)"
+        )
+
+
+def check_map(map_BCHW: Tensor, channels: int) -> None:
+    if map_BCHW.dim() != 4 or map_BCHW.shape[1] != channels or 0 in map_BCHW.shape[2:]:
+        raise BcnError(
+            f"the map has the shape {tuple(map_BCHW.shape)}: accepted is (B, {channels}, H, W), H and W above 0"
+        )
 
 
 class ConcatConv1x1(nn.Conv2d):

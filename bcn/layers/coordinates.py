@@ -41,6 +41,7 @@ def coordinate_planes(
     device = torch.device(device or "cpu")
     if torch.compiler.is_compiling():  # a traced tensor must not outlive its trace, and a traced size is no key
         return _make(height, width, planes, origin).to(device=device, dtype=dtype)
+    height, width = int(height), int(width)  # torch.jit.trace gives tensors
     key = (height, width, planes, origin, dtype, device)
     if key in _cache:
         return _cache[key]
@@ -56,7 +57,7 @@ def coordinate_planes(
 def check_planes(planes: str, origin: str) -> None:
     if origin not in ORIGINS:
         raise BcnError(f"origin {origin!r} is unknown: accepted are {' and '.join(map(repr, ORIGINS))}")
-    if set(planes) - set("xyr") or len(set(planes)) < len(planes):
+    if not isinstance(planes, str) or set(planes) - set("xyr") or len(set(planes)) < len(planes):
         raise BcnError(f"planes {planes!r} is unknown: accepted is any choice of the letters x, y and r, each once")
 
 

@@ -7,6 +7,7 @@ import ctypes
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from bcn.layers import kernel
 
@@ -55,6 +56,7 @@ class _Resample(torch.autograd.Function):
         return sampled
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
         map_BCHW, offset = ctx.saved_tensors
         grad_map, grad_offset = torch.zeros_like(map_BCHW), torch.empty_like(offset)

@@ -11,7 +11,7 @@ from bcn.layers.concat import rows
 
 
 class Look(nn.Module):
-    """The object at the place that a question (x, y, kind) names, x and y from 0 to 1, beside the kind, one-hot.
+    """The object at the place that a question (x, y, kind) names, x and y from 0 to below 1, beside the kind, one-hot.
 
     >>> Look(5)(torch.rand(2, 24, 16, 16), torch.rand(2, 40, 3)).shape
     torch.Size([2, 40, 29])

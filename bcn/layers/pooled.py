@@ -112,8 +112,8 @@ def _pooled_sum(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The sums, and which of the last layer's activations are positive, empty unless kept."""
-    positive = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.uint8)
-    if kernel.fits(base.dtype, _widths(base, weights)):
+    positive = base.new_empty(_kept(base, shift, weights, biases, keep), dtype=torch.uint8)
+    if kernel.fits([base, shift, *weights, *biases], _widths(base, weights)):
         return kernel.sum_forward(base, shift, owner, weights, biases, positive if keep else None), positive
     work = _Work(base, shift, owner, weights, biases)
     total = base.new_zeros(len(shift), work.widths[-1])
@@ -129,7 +129,7 @@ def _pooled_sum(
 def _(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
-    kept = base.new_empty(_kept(base, shift, weights, keep), dtype=torch.uint8)
+    kept = base.new_empty(_kept(base, shift, weights, biases, keep), dtype=torch.uint8)
     return base.new_empty(shift.shape[0], weights[-1].shape[0]), kept
 
 
@@ -137,10 +137,10 @@ def _widths(base: Tensor, weights: list[Tensor]) -> list[int]:
     return [base.shape[2], *(weight.shape[0] for weight in weights)]
 
 
-def _kept(base: Tensor, shift: Tensor, weights: list[Tensor], keep: bool) -> tuple[int, int, int]:
+def _kept(base: Tensor, shift: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool) -> tuple[int, int, int]:
     """The shape of what is kept: bits in C, bytes in torch."""
     widths = _widths(base, weights)
-    bytes_ = widths[-1] // 8 if kernel.fits(base.dtype, widths) else widths[-1]
+    bytes_ = widths[-1] // 8 if kernel.fits([base, shift, *weights, *biases], widths) else widths[-1]
     return (shift.shape[0], base.shape[1], bytes_) if keep else (0, 0, 0)
 
 
@@ -156,7 +156,7 @@ def _pooled_sum_backward(
 ) -> list[Tensor]:
     """The gradients of base, shift, the weights and the biases, in this order."""
     kept = positive.numel() > 0
-    if kernel.fits(base.dtype, _widths(base, weights)):
+    if kernel.fits([base, shift, *weights, *biases], _widths(base, weights)):
         return kernel.sum_backward(grad, base, shift, owner, weights, biases, positive if kept else None)
     work = _Work(base, shift, owner, weights, biases)
     grad = grad.contiguous()

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import Parameter
 
 from bcn.layers import kernel
 
@@ -25,9 +27,11 @@ def through(base_BnK: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Te
 
 def pooled_max(base_BnK: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
     """The maxima (B, G) and their positions."""
-    plain = not base_BnK.is_cpu or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling()
+    given = (base_BnK, *weights, *biases)
+    plain = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling() or not base_BnK.shape[1]
+    plain = plain or not all(type(x) in (Tensor, Parameter) for x in given)  # not one of a mode that only pretends
     widths = [base_BnK.shape[2], *(weight.shape[0] for weight in weights)]
-    if plain or not weights or not kernel.fits(base_BnK.dtype, widths):
+    if plain or not weights or not kernel.fits(given, widths):
         value, position = through(base_BnK, weights, biases).max(dim=1)
     else:
         value, position = _PooledMax.apply(base_BnK, *weights, *biases)  # type: ignore[no-untyped-call]
@@ -43,6 +47,7 @@ class _PooledMax(torch.autograd.Function):
         return value, position
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad: Tensor, _: Tensor):  # type: ignore[no-untyped-def]
         base, position, *parameters = ctx.saved_tensors
         return tuple(kernel.max_backward(grad, position, base, *_halves(parameters)))

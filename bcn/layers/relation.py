@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from bcn.errors import BcnError
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.concat import Pointwise, rows
+from bcn.layers.concat import Pointwise, check_map, check_sizes, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
 from bcn.layers.pooled import literal_sum, pooled_sum
 
@@ -37,28 +37,32 @@ def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor] | N
     return torch.tensor([first[index] for index in range(len(seen))]).long(), torch.tensor(which).long()
 
 
+def check_questions(question: Tensor, images: int, numbers: int) -> None:
+    if question.dim() not in (2, 3) or question.shape[0] != images or question.shape[-1] != numbers:
+        raise BcnError(
+            f"questions have the shape {tuple(question.shape)}: accepted for {images} images is ({images}, {numbers}), "
+            f"or ({images}, Q, {numbers}) for Q questions about each"
+        )
+
+
 class _Relation(nn.Module, ABC):
     """What both have in common: g is 1x1 convolutions, the first over a concatenation that ends with the question."""
 
     def __init__(self, sources: Sequence[int], questions: int, sizes: Sequence[int], planes: str, origin: str) -> None:
         super().__init__()
         check_planes(planes, origin)
-        if not sizes:
-            raise BcnError("sizes is empty: give the channels of at least one layer of g, such as (256, 256)")
+        check_sizes(sources[0], sizes)
         self.planes, self.origin, self.questions = planes, origin, questions
         self.out_channels = sizes[-1]
         self.g = Pointwise((*sources, questions), sizes)
 
     def forward(self, map_BCHW: Tensor, question: Tensor | None = None) -> Tensor:
         """The sum over objects for questions (B, D) or (B, Q, D): (B, G) or (B, Q, G); without questions (B, G)."""
+        check_map(map_BCHW, self.g.first.channels[0])
         images = map_BCHW.shape[0]
         if question is None:
             question = map_BCHW.new_empty(images, 0)
-        if question.dim() not in (2, 3) or question.shape[0] != images or question.shape[-1] != self.questions:
-            raise BcnError(
-                f"questions have the shape {tuple(question.shape)}: accepted for {images} images is ({images}, "
-                f"{self.questions}), or ({images}, Q, {self.questions}) for Q questions about each"
-            )
+        check_questions(question, images, self.questions)
         if question.dim() == 2:
             return self._answer(map_BCHW, question[:, None])[:, 0]
         return self._answer(map_BCHW, question)
@@ -136,7 +140,7 @@ class PairRelation(_Relation):
     """Equation 2 without f: the sum over all pairs of objects i, j of g(o_i, o_j, question).
 
     g's first layer over a pair is what i gives plus what j gives, so each i shifts all j as a question does: the hot
-    loop runs over the questions of every i, and no tensor of n x n pairs exists.
+    loop runs over the questions of every i, and on the CPU no tensor of n x n pairs exists.
 
     >>> PairRelation(24, 11)(torch.rand(2, 24, 5, 5), torch.rand(2, 20, 11)).shape
     torch.Size([2, 20, 256])

@@ -87,7 +87,7 @@ class QuestionType(nn.Module):
         beginning = F.pad(token_UL, (0, self.first))[:, : self.first]  # padding counts, however much of it was given
         heard = [*beginning.unbind(1), *ending.unbind(1)]
         logits_UA = torch.stack([vote(word) for vote, word in zip(self.votes, heard, strict=True)]).sum(dim=0)
-        return logits_UA.view(*question.shape[:-1], -1)
+        return logits_UA.view(*question.shape[:-1], logits_UA.shape[1])
 
 
 def level(parts: Sequence[Tensor], spreads: Sequence[float | None]) -> None:

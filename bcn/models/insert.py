@@ -38,20 +38,33 @@ def insert_broadcast(
     """
     if reduce_to is not None and reduce_to < 1:
         raise BcnError(f"reduce_to={reduce_to}: give the channels that the next layer takes, at least 1")
-    modules = {name: module for name, module in model.named_modules() if name}
+    modules = {name: module for name, module in model.named_modules(remove_duplicate=False) if name}
     if after not in modules:
-        raise did_you_mean("submodule", after, modules)
+        raise did_you_mean("submodule", str(after), modules)
     place = modules[after]
     if hasattr(place, "broadcast"):
         raise BcnError(f"{after!r} already has something called broadcast: insert after another submodule")
-    found = _run_until(place, model, image)
+    found, failed_before = _run_until(place, model, image), _failure(model, image)
     channels = found.shape[1]
     broadcast = BroadcastConv(channels, sizes, planes=planes, origin=origin)
     inserted = Broadcasting(channels, broadcast, reduce_to=reduce_to).to(found)
     place.add_module("broadcast", inserted.train(model.training))
+    hook = None
     if type(place).forward is not nn.Sequential.forward:  # which runs what is added to it by itself
-        place.register_forward_hook(_broadcast)
-    return model
+        hook = place.register_forward_hook(_broadcast)
+    calls: list[None] = []
+    counter = inserted.register_forward_pre_hook(lambda _, __: calls.append(None))
+    failed = _failure(model, image)
+    counter.remove()
+    if len(calls) == 1 and (not failed or failed_before or reduce_to not in (None, channels)):
+        return model
+    del place.broadcast
+    if hook is not None:
+        hook.remove()
+    raise BcnError(
+        f"a BCN after {after!r} would run {len(calls)} times when the model runs{f' ({failed})' if failed else ''}: "
+        "this submodule is called more than once, or goes through its own parts, so insert after another one"
+    )
 
 
 def _broadcast(module: nn.Module, _: Any, output: Tensor) -> Tensor:
@@ -59,6 +72,26 @@ def _broadcast(module: nn.Module, _: Any, output: Tensor) -> Tensor:
     assert isinstance(module.broadcast, Broadcasting)
     broadcast: Tensor = module.broadcast(output)
     return broadcast
+
+
+def _failure(model: nn.Module, image: Tensor | None) -> Exception | None:
+    """What goes wrong when the model runs to its end."""
+    try:
+        _run(model, image)
+    except Exception as error:
+        return error
+    return None
+
+
+def _run(model: nn.Module, image: Tensor | None) -> None:
+    """The model as in evaluation; nothing in it changes."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        with torch.no_grad():
+            model.eval()(_empty(model) if image is None else image)
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
 
 
 class _Reached(Exception):
@@ -73,11 +106,9 @@ def _run_until(place: nn.Module, model: nn.Module, image: Tensor | None) -> Tens
         given.append(output)
         raise _Reached
 
-    modes = {module: module.training for module in model.modules()}
     handle = place.register_forward_hook(stop)
     try:
-        with torch.no_grad():
-            model.eval()(_empty(model) if image is None else image)
+        _run(model, image)
     except _Reached:
         pass
     except Exception as error:
@@ -86,8 +117,6 @@ def _run_until(place: nn.Module, model: nn.Module, image: Tensor | None) -> Tens
         ) from error
     finally:
         handle.remove()
-        for module, mode in modes.items():
-            module.training = mode
     if not given:
         raise BcnError("the submodule is never called when the model runs: insert after one that is")
     if not isinstance(given[0], Tensor) or given[0].dim() != 4:

@@ -48,7 +48,11 @@ class QuestionEncoder(nn.Module):
                 f"questions have the shape {tuple(question.shape)} and the type {question.dtype}: accepted are whole "
                 "numbers (B, L), or (B, Q, L) for Q questions about each image, one number for each word"
             )
+        if not question.shape[-1]:
+            raise BcnError(f"questions have the shape {tuple(question.shape)}, and so no words: give them one at least")
         token_UL = question.flatten(0, -2)
+        if not token_UL.shape[0]:
+            return self.embedding.weight.new_zeros(*question.shape[:-1], self.out_channels)
         if token_UL.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
             vector_UD = self._read(token_UL)
         else:

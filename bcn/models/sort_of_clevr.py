@@ -14,7 +14,7 @@ from bcn.layers.attention import StackedAttention
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.film import Film
 from bcn.layers.look import Look
-from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.layers.relation import MultiRelation, PairRelation, check_questions
 from bcn.models.encoders import CoordinateChannels, blocks, channels_last, mlp
 from bcn.models.registry import register
 
@@ -29,14 +29,8 @@ class Flattened(nn.Module):
         self.out_channels = (channels + len(planes)) * size[0] * size[1] + questions
 
     def forward(self, map_BCHW: Tensor, question: Tensor) -> Tensor:
-        images, size = map_BCHW.shape[0], tuple(map_BCHW.shape[-2:])
-        if size != self.size:
+        if (size := tuple(map_BCHW.shape[-2:])) != self.size:
             raise BcnError(f"the image gives a map of {size}: an mlp accepts {self.size} alone, scale the image to fit")
-        if question.dim() not in (2, 3) or question.shape[0] != images or question.shape[-1] != self.questions:
-            raise BcnError(
-                f"questions have the shape {tuple(question.shape)}: accepted for {images} images is ({images}, "
-                f"{self.questions}), or ({images}, Q, {self.questions}) for Q questions about each"
-            )
         objects: Tensor = self.coordinates(map_BCHW).flatten(1)
         if question.dim() == 3:
             objects = objects[:, None].expand(-1, question.shape[1], -1)
@@ -65,6 +59,7 @@ class RelationModel(nn.Module):
         return features
 
     def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
+        check_questions(question, image_BCHW.shape[0], self.relation.questions)
         logits: Tensor = self.f(self.relation(self.features(image_BCHW), question))
         return logits
 

@@ -18,6 +18,8 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from PIL import Image, UnidentifiedImageError
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as Connection
 
 from bcn import __version__
 from bcn.ask import Reasoner
@@ -78,8 +80,13 @@ class Loaded:
         found = [r for r in self.reasoners if r.family == family and name in (None, r.name)]
         if not found:
             given = "" if name is None else f" called {name!r}"
-            raise BcnError(f"no weights for {family}{given} are loaded: start with `bcn serve --weights NAME`")
+            raise BcnError(f"no weights for {family}{given} are loaded: /api/weights lists those that are")
         return found
+
+    def finding(self, name: str | None) -> list[Reasoner]:
+        """Those of Scaled-MNIST, or the one that is named, if it takes no questions."""
+        named = [reasoner for reasoner in self.reasoners if not reasoner.asks and reasoner.name == name]
+        return named or self.those("scaled-mnist", name)
 
     def asking(self, name: str | None) -> Reasoner:
         """The first reasoner that takes questions, or the one that is named."""
@@ -107,6 +114,7 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(HTTPException)(_missing)
     app.middleware("http")(_guard)
+    app.add_middleware(Limited)
 
     @app.get("/api/weights", response_model=list[Weights])
     async def weights() -> list[dict[str, Any]]:
@@ -149,8 +157,8 @@ def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
 
     @app.post("/api/find", response_model=FoundAll)
     async def find(image: ImageBody, weights: WeightsQuery = None) -> dict[str, Any]:
-        """What each of the loaded Scaled-MNIST models sees in an image, and where."""
-        reasoners, picture = loaded.those("scaled-mnist", weights), _decode(image)
+        """What each of the loaded Scaled-MNIST models, or any one that is named, sees in an image, and where."""
+        reasoners, picture = loaded.finding(weights), _decode(image)
         began = time.perf_counter()
         found = [_found(reasoner, picture) for reasoner in reasoners]
         return {"found": found, "milliseconds": _since(began)}
@@ -257,8 +265,6 @@ def _encode(pixels_HW3: np.ndarray) -> str:
 
 
 def _decode(content: bytes) -> Image.Image:
-    if len(content) > LARGEST:
-        raise BcnError(f"the image has {len(content)} bytes: accepted are up to {LARGEST}")
     try:
         return read_picture(check_sides(Image.open(io.BytesIO(content))))
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
@@ -287,6 +293,33 @@ def _missing(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     said = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists what there is"
     return JSONResponse({"error": said}, status_code=error.status_code, headers=error.headers)
+
+
+class Limited:
+    """Reads no more of a body than is accepted."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > LARGEST:
+                raise HTTPException(413)
+            return message
+
+        async def unless_too_large(message: Message) -> None:
+            if read <= LARGEST:
+                await send(message)
+
+        await self.app(scope, counted, unless_too_large)
+        if read > LARGEST:
+            said = f"the body has more than {LARGEST} bytes: send a smaller image"
+            await JSONResponse({"error": said}, 413, {"Connection": "close"})(scope, receive, send)
 
 
 async def _guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:

@@ -27,7 +27,7 @@ SIGNS = {
 }
 """words that give a kind away; where there is none of them, "shape" does"""
 SMALL_WORDS = set(
-    re.findall(r"\w+", "a an and are as at by does do has have in is it object one ones of on thing the there to")
+    re.findall(r"\w+", "a an and are as at by does do has have in is it object one ones of on s thing the there to")
 )
 YES_NO_WORDS = set(re.findall(r"\w+", "centre center half image line middle part picture side"))
 OTHER_WORDS = set(
@@ -67,7 +67,9 @@ def from_sentence(text: str) -> np.ndarray:
         free = SMALL_WORDS | (YES_NO_WORDS if yes_no else OTHER_WORDS)
         # "is the red object left ..." asks about red, "is there an object left of the red one" is no question of ours
         in_order = not yes_no or signs.isdisjoint(said[: said.index(colours[0])])
-        if in_order and set(said) <= free | signs | set(colours):
+        # and "how many objects are red" is none either
+        of_shape = kinds[0] != "count" or not {"same", "shape", "shapes"}.isdisjoint(said)
+        if in_order and of_shape and set(said) <= free | signs | set(colours):
             bits: np.ndarray = question_bits()[6 * KINDS.index(kinds[0]) + COLOURS.index(colours[0])]
             return bits
     forms = " ".join(sentence.format("red") for sentence in SENTENCES.values())

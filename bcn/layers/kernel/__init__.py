@@ -42,9 +42,10 @@ def vector_width() -> int:
     return int(pooled.bcn_vector_width()) if pooled else 0
 
 
-def fits(dtype: torch.dtype, widths: Sequence[int]) -> bool:
-    """Whether the loop over layers of these widths can run here."""
-    suits = dtype == torch.float32 and len(widths) <= LAYERS + 1 and all(width % COLUMNS == 0 for width in widths)
+def fits(tensors: Sequence[Tensor], widths: Sequence[int]) -> bool:
+    """Whether the loop over layers of these widths can run here, on these tensors."""
+    suits = len(widths) <= LAYERS + 1 and all(width % COLUMNS == 0 for width in widths)
+    suits = suits and all(x.dtype == torch.float32 and x.is_cpu for x in tensors)
     return suits and vector_width() > 0
 
 

@@ -91,7 +91,8 @@ export function understand(sentence, language) {
     const [kind] = kinds, [colour] = colours, signs = language.signs[kind] ?? [], yesNo = kind === "left" || kind === "above";
     const free = new Set([...language.small, ...(yesNo ? language.yes_no : language.other), ...signs, colour]);
     const inOrder = !yesNo || !said.slice(0, said.indexOf(colour)).some((each) => signs.includes(each));
-    if (inOrder && said.every((each) => free.has(each))) return { kind, colour };
+    const ofShape = kind !== "count" || said.some((each) => ["same", "shape", "shapes"].includes(each));
+    if (inOrder && ofShape && said.every((each) => free.has(each))) return { kind, colour };
   }
   const forms = KINDS.map((kind) => phrase({ kind, colour: "red" }, language)).join(" ");
   throw new Error(`cannot understand '${sentence}': ask about one colour (${COLOURS.join(", ")}) like this: ${forms}`);
