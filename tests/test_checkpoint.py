@@ -100,3 +100,24 @@ def test_a_file_that_is_no_safetensors_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.safetensors").write_bytes(b"hello")
     with pytest.raises(BcnError, match=r"broken\.safetensors is not a whole safetensors file"):
         load_weights(tmp_path / "broken.safetensors")
+
+
+def test_a_second_checkpoint_of_a_step_leaves_the_first_whole(tmp_path, monkeypatch):
+    """Also where the disk is full before the second is there."""
+    weights = {"w": torch.arange(3.0)}
+    save_checkpoint(tmp_path, 2, weights, {"epoch": 0})
+
+    def full(path, value):
+        raise BcnError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bcn.engine.checkpoint.write_json", full)
+        with pytest.raises(BcnError, match="no space left"):
+            save_checkpoint(tmp_path, 2, weights, {"epoch": 1})
+    assert load_checkpoint(tmp_path)[1] == {"epoch": 0}
+    for epoch in (1, 2, 3):
+        save_checkpoint(tmp_path, 2, weights, {"epoch": epoch})
+        assert load_checkpoint(tmp_path)[1] == {"epoch": epoch}
+    assert len(list(tmp_path.glob("*.json"))) == 2
+    save_checkpoint(tmp_path, 3, weights, {"epoch": 4})
+    assert load_checkpoint(tmp_path)[1] == {"epoch": 4}

@@ -272,6 +272,19 @@ def test_nothing_asked_is_nothing_answered(name: str) -> None:
     assert model(torch.rand(2, 3, 128, 128), torch.ones(2, 0, 5, dtype=torch.long)).shape == (2, 0, 28)
 
 
+def test_further_test_sets_are_asked_in_the_words_of_the_training_split(data: Path) -> None:
+    recipe = find_recipe("own", "smoke")
+    recipe = replace(recipe, data=replace(recipe.data, tests=("clevr-like-v1",)))
+    own = clevr_layout(data / "both" / "clevr-like-v1", {"train": 3, "test": 3}).parent
+    own_layout(own)
+    sets = Sets.open(recipe, own)
+    asked = sets.tests["clevr-like-v1"]
+    assert (asked.vocabulary, asked.answers) == (sets.train.vocabulary, sets.train.answers)
+    batch = asked[[0]]
+    assert asked.vocabulary.decode(batch.question[0, 0].tolist())[:2] == ["how", "many"]
+    assert asked.answers[batch.answer[0, 0]] == "1"
+
+
 def test_glove_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "glove.6B.50d.txt").write_bytes(b"caf\xe9 0.5\n")
     with pytest.raises(BcnError, match="get the file again"):

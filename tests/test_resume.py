@@ -158,6 +158,46 @@ def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pyt
     assert_same(run, tmp_path / "undisturbed" / run.name)
 
 
+def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after the line of an epoch and before its checkpoint, with a checkpoint of its last step there."""
+    recipe = plain("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    validate = Trainer.validate
+
+    def stopped(self: Trainer, progress: object) -> None:
+        self.save()
+        validate(self, progress)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "validate", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, seed=0, runs=tmp_path / "stopped")
+    monkeypatch.setattr(Trainer, "validate", validate)
+    (run,) = (tmp_path / "stopped").iterdir()
+    assert [event["epoch"] for event in find_run(run).events()] == [1]
+    train(recipe, seed=0, runs=tmp_path / "stopped")
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_what_was_removed_of_a_finished_run_is_written_again(tmp_path: Path) -> None:
+    recipe = plain("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    train(recipe, seed=0, runs=tmp_path / "removed")
+    (run,) = (tmp_path / "removed").iterdir()
+    for name in ("record.json", "best.safetensors", "last.safetensors"):
+        (run / name).unlink()
+    train(recipe, seed=0, runs=tmp_path / "removed")
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_a_test_set_that_does_not_fit_is_refused_at_once(tmp_path: Path) -> None:
+    recipe = find_recipe("table3/mlp", "smoke")
+    recipe = replace(recipe, data=replace(recipe.data, tests=("sort-of-clevr-v1", "blobs")))
+    with pytest.raises(BcnError, match="cannot read"):
+        train(recipe, seed=0, runs=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def train_without_test(recipe: Recipe, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose training is done and whose test failed."""
     test = Trainer.test

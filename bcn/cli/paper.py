@@ -10,7 +10,9 @@ from bcn.cli import app
 from bcn.cli.train import leave
 from bcn.errors import BcnError
 
-ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), cpu (within the hour) or paper (as published).")]
+ScaleOption = Annotated[
+    str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
+]
 ResultsOption = Annotated[Path, typer.Option(help="Where the records of finished runs are kept.")]
 
 

@@ -23,7 +23,9 @@ ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default
 @app.command()
 def train(
     recipe: Annotated[str, typer.Argument(help="A row of a table, table3/multirn-h (see `bcn recipes`), or own.")],
-    scale: Annotated[str, typer.Option(help="smoke (seconds), cpu (within the hour) or paper (as published).")] = "cpu",
+    scale: Annotated[
+        str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
+    ] = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Decides everything that is random.")] = 0,
     runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
     data: DataOption = None,
@@ -102,38 +104,25 @@ def evaluate(
     """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
     import torch
 
-    from bcn.data.batch import Dataset
-    from bcn.data.clevr.named import REMEDIES, open_named
-    from bcn.data.clevr.vocabulary import Vocabulary
     from bcn.engine.confusion import draw_confusion
     from bcn.engine.evaluate import check_fit, metrics
     from bcn.engine.evaluate import evaluate as count
     from bcn.engine.machine import default_threads, keep_memory
-    from bcn.engine.sets import open_for
+    from bcn.engine.sets import open_for, open_in_words
     from bcn.engine.trained import load_trained
-    from bcn.models.registry import image_shape
 
     keep_memory()
     torch.set_num_threads(threads or default_threads())
     model, description = load_trained(weights)
     name = on or description["data"]
-    if name in REMEDIES and "words" in description:
-        dataset: Dataset = open_named(
-            name,
-            split,
-            data=data,
-            images=images,
-            size=image_shape(description["model"])[1],
-            vocabulary=Vocabulary(tuple(description["words"])),
-            answers=description["answers"],
-        )
+    if "words" in description:
+        words, answers = description["words"], description["answers"]
+        dataset = open_in_words(description["model"], name, split, words, answers, data=data, images=images)
     else:
         dataset = open_for(description["model"], name, split, data=data, images=images)
     check_fit(model, dataset, description["model"])
     tally = count(model, dataset, batch=16, localise=description["localise"])
     figures = metrics(tally, dataset)
-    if confusion is not None:
-        draw_confusion(tally, dataset.answers, confusion)
     if as_json:
         print(
             json.dumps(
@@ -142,6 +131,8 @@ def evaluate(
         )
     else:
         print_figures(f"{description['model']} on {dataset.name} {dataset.split}", figures)
+    if confusion is not None:
+        draw_confusion(tally, dataset.answers, confusion)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 A checkpoint is three files: step-N.safetensors (weights), step-N.pt (everything else, loadable with weights_only=True)
 and step-N.json, written last, with the checksums of the other two: where it is missing or disagrees, N does not count.
+A second one of the same step is step-N-0001.
 """
 
 import hashlib
@@ -44,6 +45,10 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Add checkpoint `step` to a folder and remove all but the last two, also what a crash or a full disk left over."""
     name = folder / f"step-{step:08d}"
+    if there := [path.name for path in _names(folder) if path.name.startswith(name.name)]:
+        # written beside the whole one of the same step, not over it
+        last = there[-1].removeprefix(f"{name.name}").lstrip("-")
+        name = folder / f"{name.name}-{int(last or 0) + 1:04d}"
     buffer = io.BytesIO()
     torch.save(state, buffer)
     try:

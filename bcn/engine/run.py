@@ -69,9 +69,13 @@ class Run:
         """The lines of metrics.jsonl; one that a crash cut short is left out."""
         return [event for line in self._lines() if (event := _event(line)) is not None]
 
-    def rewind(self, step: int) -> None:
-        """Forget the events after a step, which will happen again."""
-        kept = [event for event in self.events() if event["step"] <= step]
+    def rewind(self, step: int, epoch: int) -> None:
+        """Forget the events after a step, and the ends of epochs after an epoch, which will happen again."""
+        kept = [
+            event
+            for event in self.events()
+            if event["step"] <= step and (event["event"] != "epoch" or event["epoch"] <= epoch)
+        ]
         with atomic_write(self.path / "metrics.jsonl") as temporary:
             temporary.write_text("".join(json.dumps(event) + "\n" for event in kept))
 

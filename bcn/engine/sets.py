@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +14,9 @@ from torch import Tensor
 from bcn.data.batch import Dataset
 from bcn.data.clevr.format import QuestionDataset
 from bcn.data.clevr.lessons import LESSONS
-from bcn.data.clevr.named import find_named
+from bcn.data.clevr.named import REMEDIES, find_named, open_named
 from bcn.data.clevr.sight import SightDataset, open_sight
-from bcn.data.clevr.vocabulary import SPECIAL
+from bcn.data.clevr.vocabulary import SPECIAL, Vocabulary
 from bcn.data.glove import NUMBERS, load_glove
 from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr.questions import KINDS
@@ -28,6 +30,16 @@ from bcn.models.registry import create_model, image_shape
 def open_for(model: str, name: str, split: str, **how: Any) -> Dataset:
     """A split as `open_dataset` opens it; one's own images, which may have any size, at that of the model."""
     return open_dataset(name, split, size=image_shape(model)[1] if name == "own" else None, **how)
+
+
+def open_in_words(
+    model: str, name: str, split: str, words: Sequence[str], answers: Sequence[str], **how: Any
+) -> Dataset:
+    """The same, with questions in the words and answers of a model, whatever the data set's own training split has."""
+    if name not in REMEDIES:
+        return open_for(model, name, split, **how)
+    size, vocabulary = image_shape(model)[1], Vocabulary(tuple(words))
+    return open_named(name, split, size=size, vocabulary=vocabulary, answers=answers, **how)
 
 
 class Sets(NamedTuple):
@@ -49,7 +61,10 @@ class Sets(NamedTuple):
         train = open_for(model, data.name, data.split, data=root, images=data.train, questions=data.questions)
         val = open_for(model, data.name, "val", data=root, images=data.val) if held_out else None
         test = open_for(model, data.name, "test", data=root, images=data.test)
-        tests = {name: open_for(model, name, "test", data=root, images=data.test) for name in data.tests}
+        opened: Callable[..., Dataset] = open_for
+        if isinstance(train, QuestionDataset):
+            opened = partial(open_in_words, words=train.vocabulary.words, answers=train.answers)
+        tests = {name: opened(model, name, "test", data=root, images=data.test) for name in data.tests}
         vectors = _vectors(train, root) if recipe.vectors == "glove" else None
         lessons: list[Dataset] = []
         if recipe.lessons and not isinstance(train, QuestionDataset):

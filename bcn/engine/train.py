@@ -199,6 +199,8 @@ class Trainer:
         model, best, sets = self.state.evaluated, self.state.best, self.sets
         last = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         self.write_weights("last", last, self.recipe.epochs)
+        if best is not None and self.state.position.best_epoch is not None:
+            self.write_weights("best", best, self.state.position.best_epoch)
         last_figures = metrics(self.evaluate(sets.test), sets.test)
         model.load_state_dict(best or last)
         is_last = best is None or self.state.position.best_epoch == self.recipe.epochs
@@ -237,10 +239,10 @@ class Trainer:
                 ) from error
         step = self.state.position.step
         if self.run is not None:
-            self.run.rewind(step)
+            self.run.rewind(step, self.state.position.epoch)
             began, now = self.run.manifest, (torch.get_num_threads(), self.ranks.world)
             if (then := (began["threads"], began["ranks"])) != now:
-                say(f"began with (threads, ranks) {then} and goes on with {now}: the same only up to rounding")
+                say(f"began with (threads, ranks) {then} and goes on with {now}: it does not end the same, bit by bit")
             if step:
                 say(f"{self.run.path}: going on at step {step} of {self.total}")
         self.state.position.sessions += 1
@@ -310,7 +312,8 @@ def train(
         with ranks.together():
             sets.check(recipe)
             trainer = Trainer(recipe, seed, sets, ranks=ranks, stop=stop, save_minutes=save_minutes)
-            check_fit(trainer.state.model, sets.train, recipe.model)
+            for dataset in (sets.train, *sets.tests.values()):
+                check_fit(trainer.state.model, dataset, recipe.model)
             if tensorboard and ranks.first:
                 trainer.board = TensorBoard(runs / run_id(recipe, seed) / "tensorboard")
         now = {"threads": torch.get_num_threads(), "ranks": ranks.world}
