@@ -138,9 +138,26 @@ def test_a_signal_saves_and_tells_how_to_go_on(
     assert json.loads((run / "record.json").read_text())["sessions"] == 2
 
 
-def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_in_validation(
+    validate: Callable[[Trainer, object], None],
+    stopped_by: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that this way of validating stops after one line has told of an epoch; it goes on and ends the same."""
     recipe = plain("smoke")
     train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "validate", validate)
+        with pytest.raises(stopped_by):
+            train(recipe, seed=0, runs=tmp_path / "stopped")
+    (run,) = (tmp_path / "stopped").iterdir()
+    assert [event["epoch"] for event in find_run(run).events()] == [1]
+    train(recipe, seed=0, runs=tmp_path / "stopped")
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validate = Trainer.validate
 
     def interrupted(self: Trainer, progress: object) -> None:
@@ -148,20 +165,11 @@ def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pyt
             os.kill(os.getpid(), signal.SIGTERM)
         validate(self, progress)
 
-    monkeypatch.setattr(Trainer, "validate", interrupted)
-    with pytest.raises(Interrupted):
-        train(recipe, seed=0, runs=tmp_path / "stopped")
-    monkeypatch.setattr(Trainer, "validate", validate)
-    (run,) = (tmp_path / "stopped").iterdir()
-    assert [event["epoch"] for event in find_run(run).events()] == [1]
-    train(recipe, seed=0, runs=tmp_path / "stopped")
-    assert_same(run, tmp_path / "undisturbed" / run.name)
+    stop_in_validation(interrupted, Interrupted, tmp_path, monkeypatch)
 
 
 def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped after the line of an epoch and before its checkpoint, with a checkpoint of its last step there."""
-    recipe = plain("smoke")
-    train(recipe, seed=0, runs=tmp_path / "undisturbed")
     validate = Trainer.validate
 
     def stopped(self: Trainer, progress: object) -> None:
@@ -169,14 +177,7 @@ def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypat
         validate(self, progress)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Trainer, "validate", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe, seed=0, runs=tmp_path / "stopped")
-    monkeypatch.setattr(Trainer, "validate", validate)
-    (run,) = (tmp_path / "stopped").iterdir()
-    assert [event["epoch"] for event in find_run(run).events()] == [1]
-    train(recipe, seed=0, runs=tmp_path / "stopped")
-    assert_same(run, tmp_path / "undisturbed" / run.name)
+    stop_in_validation(stopped, KeyboardInterrupt, tmp_path, monkeypatch)
 
 
 def test_what_was_removed_of_a_finished_run_is_written_again(tmp_path: Path) -> None:

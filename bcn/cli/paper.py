@@ -7,12 +7,9 @@ from typing import Annotated
 import typer
 
 from bcn.cli import app
-from bcn.cli.train import leave
+from bcn.cli.train import ScaleOption, leave
 from bcn.errors import BcnError
 
-ScaleOption = Annotated[
-    str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
-]
 ResultsOption = Annotated[Path, typer.Option(help="Where the records of finished runs are kept.")]
 
 

@@ -16,6 +16,9 @@ from bcn.errors import BcnError
 if TYPE_CHECKING:
     from bcn.engine.stop import Interrupted
 
+ScaleOption = Annotated[
+    str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
+]
 DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies, or yours (default: BCN_DATA).")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default: the cores, divided by the ranks).")]
 
@@ -23,9 +26,7 @@ ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default
 @app.command()
 def train(
     recipe: Annotated[str, typer.Argument(help="A row of a table, table3/multirn-h (see `bcn recipes`), or own.")],
-    scale: Annotated[
-        str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
-    ] = "cpu",
+    scale: ScaleOption = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Decides everything that is random.")] = 0,
     runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
     data: DataOption = None,
@@ -108,18 +109,15 @@ def evaluate(
     from bcn.engine.evaluate import check_fit, metrics
     from bcn.engine.evaluate import evaluate as count
     from bcn.engine.machine import default_threads, keep_memory
-    from bcn.engine.sets import open_for, open_in_words
+    from bcn.engine.sets import open_for
     from bcn.engine.trained import load_trained
 
     keep_memory()
     torch.set_num_threads(threads or default_threads())
     model, description = load_trained(weights)
+    known = {"words": description.get("words"), "answers": description["answers"]}
     name = on or description["data"]
-    if "words" in description:
-        words, answers = description["words"], description["answers"]
-        dataset = open_in_words(description["model"], name, split, words, answers, data=data, images=images)
-    else:
-        dataset = open_for(description["model"], name, split, data=data, images=images)
+    dataset = open_for(description["model"], name, split, data=data, images=images, **known)
     check_fit(model, dataset, description["model"])
     tally = count(model, dataset, batch=16, localise=description["localise"])
     figures = metrics(tally, dataset)

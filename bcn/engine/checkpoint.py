@@ -47,7 +47,7 @@ def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: 
     name = folder / f"step-{step:08d}"
     if there := [path.name for path in _names(folder) if path.name.startswith(name.name)]:
         # written beside the whole one of the same step, not over it
-        last = there[-1].removeprefix(f"{name.name}").lstrip("-")
+        last = there[-1].removeprefix(name.name).lstrip("-")
         name = folder / f"{name.name}-{int(last or 0) + 1:04d}"
     buffer = io.BytesIO()
     torch.save(state, buffer)

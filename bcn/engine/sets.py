@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,19 +26,17 @@ from bcn.models.clevr import sight
 from bcn.models.registry import create_model, image_shape
 
 
-def open_for(model: str, name: str, split: str, **how: Any) -> Dataset:
-    """A split as `open_dataset` opens it; one's own images, which may have any size, at that of the model."""
-    return open_dataset(name, split, size=image_shape(model)[1] if name == "own" else None, **how)
-
-
-def open_in_words(
-    model: str, name: str, split: str, words: Sequence[str], answers: Sequence[str], **how: Any
+def open_for(
+    model: str, name: str, split: str, *, words: Sequence[str] | None = None, answers: Sequence[str] = (), **how: Any
 ) -> Dataset:
-    """The same, with questions in the words and answers of a model, whatever the data set's own training split has."""
-    if name not in REMEDIES:
-        return open_for(model, name, split, **how)
-    size, vocabulary = image_shape(model)[1], Vocabulary(tuple(words))
-    return open_named(name, split, size=size, vocabulary=vocabulary, answers=answers, **how)
+    """A split as `open_dataset` opens it; one's own images, which may have any size, at that of the model.
+
+    With the words and answers of a trained model, questions are read in these, whatever the data set's own are.
+    """
+    size = image_shape(model)[1] if name == "own" else None
+    if words is None or name not in REMEDIES:
+        return open_dataset(name, split, size=size, **how)
+    return open_named(name, split, size=size, vocabulary=Vocabulary(tuple(words)), answers=answers, **how)
 
 
 class Sets(NamedTuple):
@@ -61,10 +58,10 @@ class Sets(NamedTuple):
         train = open_for(model, data.name, data.split, data=root, images=data.train, questions=data.questions)
         val = open_for(model, data.name, "val", data=root, images=data.val) if held_out else None
         test = open_for(model, data.name, "test", data=root, images=data.test)
-        opened: Callable[..., Dataset] = open_for
+        known: dict[str, Any] = {}
         if isinstance(train, QuestionDataset):
-            opened = partial(open_in_words, words=train.vocabulary.words, answers=train.answers)
-        tests = {name: opened(model, name, "test", data=root, images=data.test) for name in data.tests}
+            known = {"words": train.vocabulary.words, "answers": train.answers}
+        tests = {name: open_for(model, name, "test", data=root, images=data.test, **known) for name in data.tests}
         vectors = _vectors(train, root) if recipe.vectors == "glove" else None
         lessons: list[Dataset] = []
         if recipe.lessons and not isinstance(train, QuestionDataset):

@@ -18,8 +18,7 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from PIL import Image, UnidentifiedImageError
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Send
-from starlette.types import Scope as Connection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bcn import __version__
 from bcn.ask import Reasoner
@@ -301,7 +300,7 @@ class Limited:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         read = 0
 
         async def counted() -> Message:
