@@ -1,13 +1,12 @@
 """Table 4, from files to figures, on small made-up images and questions."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from squares import clevr_layout, draw, own_layout
+from squares import clevr_layout, own_layout
 
 from bcn import BcnError, create_model
 from bcn.bench.count import TOKENS, count_parameters, executed_macs, on_meta
@@ -158,22 +157,6 @@ def test_a_run_is_planned_without_its_data(tmp_path: Path, monkeypatch: pytest.M
     assert whole[[3]].answer.tolist() == whole[[27]].answer.tolist() != whole[[4]].answer.tolist()
     for place, question in enumerate(make_questions(make_scene(3))):
         assert whole.answers[whole[[3]].answer[0, place]] == question["answer"]
-
-
-def test_the_curriculum_asks_more_from_epoch_to_epoch(tmp_path: Path) -> None:
-    """Rows of ten questions: 2, 4, 6, 8 and then all; and data that asks nothing in words has no such order."""
-    own = tmp_path / "own"
-    draw(own / "1.png", "red", 1, 0)
-    lines = [{"image": "1.png", "question": "is " * n + "it", "answer": "yes", "split": "train"} for n in range(1, 11)]
-    lines += [lines[0] | {"split": "val"}]
-    (own / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    recipe = replace(find_recipe("own", "cpu"), model="clevr/q-type", batch=1, epochs=6, short_first=4)
-    record = train(recipe, seed=0, runs=tmp_path / "runs", data=own)
-    assert record["questions"] == 2 + 4 + 6 + 8 + 10 + 10
-    with pytest.raises(BcnError, match="asks nothing in words: train with short_first=0"):
-        train(replace(find_recipe("table3/mlp", "smoke"), short_first=1), seed=0, runs=tmp_path / "runs")
-    with pytest.raises(BcnError, match="short_first=-1"):
-        train(replace(recipe, short_first=-1), seed=0, runs=tmp_path / "runs")
 
 
 def test_the_five_families_are_those_of_the_kinds() -> None:

@@ -1,16 +1,13 @@
 """Muon: what it makes of a matrix, what it leaves to Adam, and f that starts anew."""
 
 import copy
-from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from bcn.engine.muon import Muon, even, find_matrices
-from bcn.engine.state import State
 from bcn.models.registry import create_model
-from bcn.paper.recipes import find_recipe
 
 
 def by_singular_values(matrix: Tensor) -> Tensor:
@@ -93,25 +90,3 @@ def test_it_goes_on_from_its_state() -> None:
         optimiser.step()
     for mine, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(mine, other)
-
-
-def test_f_starts_anew_and_nothing_else() -> None:
-    recipe = find_recipe("table3/multirn", "smoke")
-    recipe = replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9, average=0.9), f_anew=1)
-    states = [State.begin(recipe, seed=0, device=torch.device("cpu")) for _ in range(2)]
-    for state in states:
-        state.model(torch.rand(2, 3, 75, 75), torch.rand(2, 3, 11)).sum().backward()
-        state.optimiser.step()
-        state.position.epoch = 1
-        before = {name: parameter.clone() for name, parameter in state.model.named_parameters()}
-        state.renew_f(recipe, seed=0)
-        averaged = dict(state.average.named_parameters())
-        for name, parameter in state.model.named_parameters():
-            if name.startswith("f."):
-                assert not torch.equal(parameter, before[name])
-                assert torch.equal(parameter, averaged[name])
-                assert parameter not in state.optimiser.state
-            else:
-                assert torch.equal(parameter, before[name])
-                assert parameter in state.optimiser.state
-    assert all(torch.equal(states[0].model.f[i].weight, states[1].model.f[i].weight) for i in (0, 2, 4))

@@ -31,7 +31,7 @@ def test_overrides() -> None:
         "optim.lrr=1": "did you mean 'optim.lr'",
         "optim.lr=high": "optim.lr is a number, and was given 'high'",
         "epochs=1.5": "epochs is a whole number",
-        "lessons=3,four": "each of lessons, which commas separate, is a whole number, and was given 'four'",
+        "optim.milestones=3,four": "each of optim.milestones, which commas separate, is a whole number, .*'four'",
         "localise=yes": "localise is true or false",
         "optim.name=adan": "did you mean 'adam'",
         "epochs": "path=value",

@@ -59,7 +59,7 @@ def test_paper_figures_are_those_of_tables_toml(name, scale):
 @pytest.mark.parametrize("name", list_recipes())
 def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
     may_change = {"scale", "data", "optim", "batch", "epochs", "vectors", "deviations"}
-    may_change |= {"non_relational_first", "lessons", "f_anew", "short_first", "rehearse"}
+    may_change |= {"non_relational_first", "augment", "sight", "pointing"}
     paper = find_recipe(name, "paper")
     for scale in ("smoke", "cpu"):
         recipe = find_recipe(name, scale)

@@ -38,10 +38,9 @@ def multirn() -> Recipe:
     return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, average=0.9), epochs=3)
 
 
-def renewed() -> Recipe:
-    """With Muon, and f anew for the last epoch."""
+def muon() -> Recipe:
     recipe = multirn()
-    return replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9), f_anew=2)
+    return replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9))
 
 
 def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) -> int:
@@ -96,7 +95,7 @@ def assert_same(run: Path, undisturbed: Path) -> None:
 
 @pytest.mark.parametrize(
     "recipe",
-    [multirn, renewed, lambda: replace(normed("smoke"), epochs=12)],
+    [multirn, muon, lambda: replace(normed("smoke"), epochs=12)],
     ids=["relation", "Muon, f anew", "classifier"],
 )
 def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callable[[], Recipe]) -> None:

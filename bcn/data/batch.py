@@ -1,6 +1,6 @@
 """What every data set gives: a batch is images, each with all of its questions (idea 2 of the design).
 
-B images, Q questions about each, D numbers or L words in a question, C channels, H x W pixels.
+B images, T places in each, Q questions about it, D numbers or L words in a question, C channels, H x W pixels.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,10 @@ class Batch(NamedTuple):
     """(B, Q) index of the kind of question"""
     centre: Tensor | None = None
     """(B, 2) x and y of the object's centre, in units of the image's width and height"""
+    place: Tensor | None = None
+    """(B, T, 2) x and y of things and of places without one, in the same units, NaN where an image has fewer"""
+    meant: Tensor | None = None
+    """(B, Q, T, 2) 1 where there is one of the things that a question means first, or second, 0 elsewhere"""
 
 
 @dataclass(frozen=True)

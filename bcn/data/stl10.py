@@ -47,7 +47,8 @@ PADDING = 4
 class Stl10(ArrayDataset):
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         """Pad by 4 black pixels and crop 96x96 at random (appendix A), each image elsewhere."""
-        return batch._replace(image=random_crop(pad(batch.image, [PADDING] * 4), PADDING, generator))
+        image_BCHW, _ = random_crop(pad(batch.image, [PADDING] * 4), PADDING, generator)
+        return batch._replace(image=image_BCHW)
 
 
 def open_stl10(split: str, *, data: str | Path | None = None, images: int | None = None) -> Stl10:

@@ -84,6 +84,16 @@ def loss_sum(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise
     return loss + F.mse_loss(centre_B2, batch.centre, reduction="sum") / 2
 
 
+def pointing_sum(pointed_BQTS: Tensor, batch: Batch) -> Tensor:
+    """For every question the mean, over the things of its image, of the cross-entropy of their being meant, summed."""
+    assert batch.place is not None
+    assert batch.meant is not None
+    there_BT = ~batch.place.isnan().any(-1)
+    loss_BQT = F.binary_cross_entropy_with_logits(pointed_BQTS, batch.meant, reduction="none").sum(-1)
+    mean_BQ = (loss_BQT * there_BT[:, None]).sum(-1) / there_BT.sum(-1, keepdim=True).clamp(min=1)
+    return mean_BQ[batch.answer >= 0].sum()
+
+
 @torch.inference_mode()
 def evaluate(
     model: nn.Module,

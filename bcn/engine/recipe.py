@@ -5,7 +5,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from bcn.data.clevr.lessons import LESSONS
 from bcn.errors import BcnError
 
 Scale = Literal["smoke", "cpu", "paper"]
@@ -65,14 +64,9 @@ class Recipe:
     """epochs at the start in which only the non-relational questions are asked"""
     sight: int = 0
     """epochs at the start in which the CNN alone learns to see, by `bcn.data.clevr.sight`"""
-    lessons: tuple[int, ...] = ()
-    """epochs after that with each of `bcn.data.clevr.lessons`, where there are scenes to make them from"""
-    f_anew: int = 0
-    """epochs after which f, which answers, starts anew; 0 is never"""
-    short_first: int = 0
-    """epochs after the lessons in which questions in words about an image grow from its shortest to all"""
-    rehearse: int = 0
-    """after the lessons, one step in so many asks the last of them again; 0 is never"""
+    pointing: int = 0
+    """epochs after that in which it points at the things that are meant, by `bcn.data.clevr.pointing`, before it
+    answers too; 0 is not at all"""
     vectors: Literal["random", "glove"] = "random"
     """what the vectors of words start from, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
@@ -84,7 +78,7 @@ class Recipe:
 DESCRIPTIVE = ("paper", "deviations")
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
-LATER = {"vectors": "random", "short_first": 0, "sight": 0, "lessons": (), "f_anew": 0, "rehearse": 0}
+LATER = {"vectors": "random", "sight": 0, "pointing": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
@@ -101,18 +95,12 @@ def fingerprint(recipe: Recipe) -> str:
 def check(recipe: Recipe) -> None:
     """Name every value that cannot be meant."""
     optim, data = recipe.optim, recipe.data
-    lessons = f"lessons={','.join(map(str, recipe.lessons))}"
     wrong = {
         f"batch={recipe.batch}": recipe.batch < 1,
         f"epochs={recipe.epochs}": recipe.epochs < 1,
         f"non_relational_first={recipe.non_relational_first}": recipe.non_relational_first < 0,
-        f"short_first={recipe.short_first}": recipe.short_first < 0,
-        f"rehearse={recipe.rehearse}": recipe.rehearse < 0,
         f"sight={recipe.sight}": not 0 <= recipe.sight <= recipe.epochs,
-        f"f_anew={recipe.f_anew}": not 0 <= recipe.f_anew <= recipe.epochs,
-        f"{lessons} (up to {len(LESSONS)} numbers, {recipe.epochs} in all)": min(recipe.lessons, default=0) < 0
-        or len(recipe.lessons) > len(LESSONS)
-        or sum(recipe.lessons) > max(0, recipe.epochs - recipe.sight),
+        f"pointing={recipe.pointing}": not 0 <= recipe.pointing <= max(0, recipe.epochs - recipe.sight),
         f"optim.lr={optim.lr}": not 0 < optim.lr < float("inf"),
         f"optim.momentum={optim.momentum}": not 0 <= optim.momentum < 1,
         f"optim.weight_decay={optim.weight_decay}": not 0 <= optim.weight_decay < float("inf"),

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bcn.data.batch import Dataset
 from bcn.data.clevr.format import QuestionDataset
-from bcn.data.clevr.lessons import LESSONS
 from bcn.data.clevr.named import REMEDIES, find_named, open_named
+from bcn.data.clevr.pointing import open_pointing
 from bcn.data.clevr.sight import SightDataset, open_sight
 from bcn.data.clevr.vocabulary import SPECIAL, Vocabulary
 from bcn.data.glove import NUMBERS, load_glove
@@ -22,8 +22,8 @@ from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.log import say
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
-from bcn.models.clevr import sight
-from bcn.models.registry import create_model, image_shape
+from bcn.models.clevr import grid
+from bcn.models.registry import image_shape
 
 
 def open_for(
@@ -48,8 +48,6 @@ class Sets(NamedTuple):
     """what the vectors of words start from, NaN where at random"""
     sight: SightDataset | None = None
     """what the CNN alone is trained on at first"""
-    lessons: tuple[Dataset, ...] = ()
-    """for each epoch that has one, what is trained on instead"""
 
     @classmethod
     def open(cls, recipe: Recipe, root: Path | None) -> "Sets":
@@ -63,13 +61,14 @@ class Sets(NamedTuple):
             known = {"words": train.vocabulary.words, "answers": train.answers}
         tests = {name: open_for(model, name, "test", data=root, images=data.test, **known) for name in data.tests}
         vectors = _vectors(train, root) if recipe.vectors == "glove" else None
-        lessons: list[Dataset] = []
-        if recipe.lessons and not isinstance(train, QuestionDataset):
-            raise BcnError(f"{train.name} asks nothing in words: train with lessons=")
-        for lesson, epochs in zip(LESSONS, recipe.lessons, strict=False):
-            lessons += [open_for(model, data.name, lesson, data=root, images=data.train)] * epochs if epochs else []
-        seen = _sight(recipe, train, root) if recipe.sight else None
-        return cls(train, val, test, tests, vectors, seen, tuple(lessons))
+        seen = None
+        if recipe.sight or recipe.pointing:
+            if not isinstance(train, QuestionDataset):
+                raise BcnError(f"{train.name} has no scenes to be taught by: train with sight=0 and pointing=0")
+            place = find_named(data.name, root)[0]
+            seen = open_sight(place, train, grid(model)) if recipe.sight else None
+            train = open_pointing(place, train) if recipe.pointing else train
+        return cls(train, val, test, tests, vectors, seen)
 
     def complete(self, recipe: Recipe) -> Recipe:
         """The recipe with what its model takes from the data: how many words there are, and answers."""
@@ -96,28 +95,14 @@ class Sets(NamedTuple):
                 f"{self.train.name} does not ask non-relational questions apart from others; "
                 "train with non_relational_first=0"
             )
-        if recipe.short_first and not isinstance(self.train, QuestionDataset):
-            raise BcnError(f"{self.train.name} asks nothing in words: train with short_first=0")
 
     def checksums(self) -> dict[str, str]:
-        named = {"train": self.train, "val": self.val, "test": self.test, **self.tests}
-        named |= {lesson.split: lesson for lesson in dict.fromkeys((*self.lessons, *filter(None, [self.sight])))}
+        named = {"train": self.train, "val": self.val, "test": self.test, **self.tests, "sight": self.sight}
         checksums = {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
         if isinstance(self.train, QuestionDataset) and self.train.name == "own":
             texts = json.dumps([self.train.vocabulary.words, self.train.answers, self.train.kinds])
             checksums["texts"] = hashlib.sha256(texts.encode()).hexdigest()
         return checksums
-
-
-def _sight(recipe: Recipe, train: Dataset, root: Path | None) -> SightDataset:
-    """The images of a training split, with what is seen in each cell of the model's map."""
-    if not isinstance(train, QuestionDataset):
-        raise BcnError(f"{train.name} has no scenes to learn to see by: train with sight=0")
-    with torch.device("meta"):
-        rows, columns = (
-            sight(create_model(recipe.model), 1, 1).features(torch.empty((1, *image_shape(recipe.model)))).shape[-2:]
-        )
-    return open_sight(find_named(recipe.data.name, root)[0], train, (rows, columns))
 
 
 def _vectors(dataset: Dataset, root: Path | None) -> Tensor:

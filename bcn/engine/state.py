@@ -1,19 +1,21 @@
 """Everything that a step changes; order of samples, augmentation, dropout and rate are functions of the position."""
 
 import copy
+import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bcn.data.clevr.pointing import SETS
 from bcn.data.clevr.sight import ANSWERS, KINDS
 from bcn.engine.optimise import make_optimiser
 from bcn.engine.recipe import Recipe
 from bcn.errors import BcnError
-from bcn.models.clevr import Asked, sight
+from bcn.models.clevr import Asked, Pointing, grid, sight
 from bcn.models.registry import create_model
 
 NEVER = 2**62
@@ -58,6 +60,8 @@ class State:
     average: nn.Module | None
     sight: nn.Module | None = None
     """what the CNN is taught to see with"""
+    pointing: nn.Module | None = None
+    """what the model is taught to point with"""
     best: dict[str, Tensor] | None = None
     position: Position = field(default_factory=Position)
     loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
@@ -75,10 +79,13 @@ class State:
         if vectors is not None and isinstance(model, Asked):
             model.question.load_vectors(vectors)
         seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if recipe.sight else None
-        # The model is last, for its own last layer to be the one that Muon leaves to Adam.
-        optimiser = make_optimiser(recipe.optim, model if seeing is None else nn.ModuleList([seeing, model]))
+        objects = math.prod(grid(recipe.model)) if recipe.pointing else 0
+        pointing = Pointing(cast(Asked, model), SETS, objects).to(device) if recipe.pointing else None
+        # Where it is taught, the model is last, for its own last layer to be the one that Muon leaves to Adam.
+        taught = [part for part in (seeing, pointing) if part is not None]
+        optimiser = make_optimiser(recipe.optim, nn.ModuleList([*taught, model]) if taught else model)
         average = None if recipe.optim.average is None else copy.deepcopy(model).requires_grad_(False)
-        state = cls(model, optimiser, average, seeing)
+        state = cls(model, optimiser, average, seeing, pointing)
         state.loss, state.recent, state.first_bad = (
             tensor.to(device) for tensor in (state.loss, state.recent, state.first_bad)
         )
@@ -101,18 +108,6 @@ class State:
     def next_epoch(self) -> None:
         self.position.epoch, self.position.index = self.position.epoch + 1, 0
         self.loss.zero_()
-
-    def renew_f(self, recipe: Recipe, *, seed: int) -> None:
-        """Let what answers, f, start anew, as it would in a new model of another seed; what it has to hear stays."""
-        torch.manual_seed(derive(seed, self.position.epoch))
-        fresh = dict(create_model(recipe.model, **dict(recipe.arguments)).named_parameters())
-        models = [self.model] if self.average is None else [self.model, self.average]
-        with torch.no_grad():
-            for model in models:
-                for name, parameter in model.named_parameters():
-                    if "f" in name.split("."):
-                        parameter.copy_(fresh[name])
-                        self.optimiser.state.pop(parameter, None)
 
     def check_finite(self) -> None:
         """Stop a run whose loss or weights are no longer numbers, before anything good on disk is replaced."""
@@ -148,6 +143,7 @@ class State:
             "optimiser": self.optimiser.state_dict(),
             "average": None if self.average is None else dict(self.average.state_dict()),
             "sight": None if self.sight is None else dict(self.sight.state_dict()),
+            "pointing": None if self.pointing is None else dict(self.pointing.state_dict()),
             "best": self.best,
             "loss": self.loss,
             "recent": self.recent,
@@ -160,6 +156,8 @@ class State:
             self.average.load_state_dict(state["average"])
         if self.sight is not None:
             self.sight.load_state_dict(state["sight"])
+        if self.pointing is not None:
+            self.pointing.load_state_dict(state["pointing"])
         self.best = state["best"]
         self.position = Position(**state["position"])
         self.loss.copy_(state["loss"])

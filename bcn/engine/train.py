@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bcn.data.batch import Batch, Dataset
-from bcn.data.clevr.format import shortest
 from bcn.data.clevr.program import FAMILIES
 from bcn.data.files import write_json
 from bcn.engine.checkpoint import load_checkpoint, save_checkpoint, save_weights
 from bcn.engine.distributed import Ranks, joined
-from bcn.engine.evaluate import Tally, ask, check_fit, evaluate, loss_sum, metrics, move
+from bcn.engine.evaluate import Tally, ask, check_fit, evaluate, loss_sum, metrics, move, pointing_sum
 from bcn.engine.log import Progress, TensorBoard, say
 from bcn.engine.machine import default_threads, keep_memory
 from bcn.engine.optimise import rate, update_average
@@ -34,6 +33,7 @@ from bcn.engine.sets import Sets as Sets
 from bcn.engine.state import State, derive, seed_device
 from bcn.engine.stop import Interrupted, Stop
 from bcn.errors import BcnError
+from bcn.models.clevr import Pointing
 
 EVENT_STEPS = 100
 """steps between two lines of metrics.jsonl, which is also where a loss that is not finite is noticed"""
@@ -69,13 +69,11 @@ class Trainer:
         state, at, recipe = self.state, self.state.position, self.recipe
         while at.epoch < recipe.epochs:
             model = self.distributed()
-            if 0 < at.epoch == recipe.f_anew and at.index == 0:
-                state.renew_f(recipe, seed=self.seed)
-            orders = {id(data): self.order(data) for data in (self.training, self.sets.train, *self.sets.lessons[-1:])}
+            order = self.order(self.training)
             while at.index < self.per_epoch:
                 self.interrupt()
                 began = time.perf_counter()
-                index = orders[id(self.training)][at.index * recipe.batch : (at.index + 1) * recipe.batch]
+                index = order[at.index * recipe.batch : (at.index + 1) * recipe.batch]
                 batch = self.load(self.ranks.share(index))
                 answers = int(self.ranks.sum((batch.answer >= 0).sum()))
                 loss = self.step(model, batch, answers=answers)
@@ -91,18 +89,9 @@ class Trainer:
 
     @property
     def training(self) -> Dataset:
-        """What this step trains on: sight, the lesson of its epoch, or the training split, at times the last lesson."""
-        at, lessons, period = self.state.position, self.sets.lessons, self.recipe.rehearse
-        if self.sets.sight is not None and at.epoch < self.recipe.sight:
-            return self.sets.sight
-        if at.epoch < self.begins:
-            return lessons[at.epoch - self.recipe.sight]
-        return lessons[-1] if lessons and period and (at.index + 1) % period == 0 else self.sets.train
-
-    @property
-    def begins(self) -> int:
-        """The epoch after sight and lessons."""
-        return self.recipe.sight + len(self.sets.lessons)
+        """What this epoch trains on: sight, or the training split."""
+        seeing = self.sets.sight is not None and self.state.position.epoch < self.recipe.sight
+        return self.sets.sight if seeing and self.sets.sight is not None else self.sets.train
 
     def order(self, data: Dataset) -> np.ndarray:
         """The rows of a data set in the order of this epoch, as many as its steps take."""
@@ -117,9 +106,6 @@ class Trainer:
             batch = training.augment(batch, generator)
         if at.epoch < self.recipe.non_relational_first:
             batch = first_half(batch)
-        since = at.epoch - self.begins
-        if training is self.sets.train and since < self.recipe.short_first:
-            batch = shortest(batch, since / self.recipe.short_first)
         return move(batch, self.ranks.device)
 
     def step(self, model: nn.Module, batch: Batch, *, answers: int) -> Tensor:
@@ -128,10 +114,8 @@ class Trainer:
         seed_device(derive(self.seed, at.epoch, at.index, self.ranks.rank, 1), self.ranks.device)  # for dropout
         for group in state.optimiser.param_groups:
             group["lr"] = rate(optim, at.step, per_epoch=self.per_epoch, total=self.total)
-        logits, centre_B2 = ask(model, self.sets.train.preprocessing(batch.image), batch.question)
         # DistributedDataParallel takes the mean of the ranks' gradients; what is wanted is their sum over the total.
-        share = self.ranks.world / max(1, answers)
-        loss = loss_sum(logits, centre_B2, batch, localise=self.recipe.localise) * share
+        loss = self.loss(model, batch) * (self.ranks.world / max(1, answers))
         state.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if optim.clip is not None:
@@ -141,14 +125,26 @@ class Trainer:
             update_average(state.average, state.model, optim.average, at.step)
         return loss.detach()
 
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The sum over this rank's answers, and where it is taught to point, over what it points at."""
+        image_BCHW = self.sets.train.preprocessing(batch.image)
+        if batch.place is None:
+            return loss_sum(*ask(model, image_BCHW, batch.question), batch, localise=self.recipe.localise)
+        logits_BQA, pointed_BQTS = model(image_BCHW, batch.question, batch.place)
+        pointed = pointing_sum(pointed_BQTS, batch)
+        return pointed if logits_BQA is None else pointed + loss_sum(logits_BQA, None, batch, localise=False)
+
     def distributed(self) -> nn.Module:
         """What a step of this epoch calls: gradients averaged, BatchNorm statistics those of the first rank."""
-        sight = self.state.sight if self.training is self.sets.sight else None
-        model = sight or self.state.model
+        state, recipe = self.state, self.recipe
+        model = (state.sight if self.training is self.sets.sight else state.pointing) or state.model
+        if isinstance(model, Pointing):
+            model.answers = state.position.epoch >= recipe.sight + recipe.pointing
         if self.ranks.world == 1:
             return model
         devices = [self.ranks.device] if self.ranks.device.type == "cuda" else None
-        return DistributedDataParallel(model, device_ids=devices)
+        unused = isinstance(model, Pointing) and not model.answers
+        return DistributedDataParallel(model, device_ids=devices, find_unused_parameters=unused)
 
     def share_losses(self) -> None:
         """Let every rank know the mean of the losses so far, and stop where one was not finite."""

@@ -33,12 +33,17 @@ def pooled_sum(
     return total
 
 
-def literal_sum(base_BnK: Tensor, shift_BQK: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
-    """The same in plain operations that hold every activation, for Q questions about each image: (B, Q, G)."""
-    hidden = F.relu(base_BnK[:, None] + shift_BQK[:, :, None])
+def literal(base_BnK: Tensor, shift_BQK: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
+    """What is summed, before its last ReLU, in plain operations, for Q questions about each image: (B, Q, n, G)."""
+    hidden = base_BnK[:, None] + shift_BQK[:, :, None]
     for weight, bias in zip(weights, biases, strict=True):
-        hidden = F.relu(F.linear(hidden, weight, bias))
-    return hidden.sum(dim=2)
+        hidden = F.linear(F.relu(hidden), weight, bias)
+    return hidden
+
+
+def literal_sum(base_BnK: Tensor, shift_BQK: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
+    """The same sum, holding every activation, for Q questions about each image: (B, Q, G)."""
+    return F.relu(literal(base_BnK, shift_BQK, weights, biases)).sum(dim=2)
 
 
 class _Chunk(NamedTuple):

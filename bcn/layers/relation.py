@@ -17,7 +17,7 @@ from bcn.errors import BcnError
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.concat import Pointwise, check_map, check_sizes, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
-from bcn.layers.pooled import literal_sum, pooled_sum
+from bcn.layers.pooled import literal, literal_sum, pooled_sum
 
 
 def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -88,9 +88,13 @@ class _Relation(nn.Module, ABC):
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
         """The sums for what questions add to g's first layer: (U, K) about the images owner[u], or else (B, Q, K)."""
 
-    def _sum(self, base_BnK: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+    def _rest(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Weights and biases of g after its first layer."""
         weights = [layer.weight.flatten(1) for layer in self.g.rest]
-        biases = [layer.bias for layer in self.g.rest if layer.bias is not None]
+        return weights, [layer.bias for layer in self.g.rest if layer.bias is not None]
+
+    def _sum(self, base_BnK: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+        weights, biases = self._rest()
         if owner_U is None:
             return literal_sum(base_BnK, shift, weights, biases)
         if not weights:  # g is one layer, and nothing is left of it to hold back
@@ -127,13 +131,22 @@ class MultiRelation(_Relation):
         super().__init__((channels, vector, len(planes)), questions, sizes, planes, origin)
         self.broadcast = broadcast
 
+    def each(self, map_BCHW: Tensor, question_BQD: Tensor, object_BT: Tensor) -> Tensor:
+        """g of T of an image's objects by themselves, before its last ReLU and the sum: (B, Q, T, G)."""
+        base_BnK, shift_BQK = self._first(map_BCHW, F.linear(question_BQD, self.g.first.parts()[-1]), None)
+        return literal(base_BnK.take_along_dim(object_BT[..., None], 1), shift_BQK, *self._rest())
+
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
+        return self._sum(*self._first(map_BCHW, shift, owner_U), owner_U)
+
+    def _first(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> tuple[Tensor, Tensor]:
+        """g's first layer in two parts, whose sum it is: what objects give, and what question and BCN give."""
         base_BnK = self.g.first.forward_rows(rows(map_BCHW), None, self._planes(map_BCHW), None)
         if self.broadcast is not None:
             # What is broadcast is the same for all objects, as a question is, and there are fewer questions.
             by_vector_BK = F.linear(self.broadcast.pooled(map_BCHW)[0], self.g.first.parts()[1])
             shift = shift + (by_vector_BK[:, None] if owner_U is None else by_vector_BK.index_select(0, owner_U))
-        return self._sum(base_BnK, shift, owner_U)
+        return base_BnK, shift
 
 
 class PairRelation(_Relation):

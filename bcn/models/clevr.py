@@ -20,11 +20,11 @@ from bcn.layers.attention import StackedAttention
 from bcn.layers.block import Block
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.film import Film
-from bcn.layers.look import Look
+from bcn.layers.look import Look, at
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.encoders import blocks, mlp
 from bcn.models.question import QuestionEncoder, lengths
-from bcn.models.registry import register
+from bcn.models.registry import create_model, image_shape, register
 from bcn.models.sort_of_clevr import Flattened, RelationModel
 
 ANSWERS = 28
@@ -125,16 +125,59 @@ def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, w
     return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
 
 
+def grid(name: str) -> tuple[int, int]:
+    """Rows and columns of the map of objects that a model has of an image of its size."""
+    with torch.device("meta"):
+        model = create_model(name)
+        if not isinstance(model, Asked) or not isinstance(model.answer, RelationModel):
+            raise BcnError(f"{name} sees no objects to be taught with: train with sight=0 and pointing=0")
+        rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
+    return rows, columns
+
+
 def sight(model: nn.Module, kinds: int, answers: int) -> RelationModel:
     """What a model's CNN is taught to see with: it answers for each place by itself, and is then left behind.
 
     One linear layer: what it can tell apart, g can as well from its first layer on.
     """
-    if not isinstance(model, Asked) or not isinstance(model.answer, RelationModel):
-        raise BcnError("this model is not asked in words, or has no CNN, to be taught to see: train with sight=0")
-    encoder = cast(nn.Sequential, model.answer.encoder)
+    encoder = cast(nn.Sequential, cast(RelationModel, model.answer).encoder)
     channels = cast(Block, encoder[-1]).conv.out_channels
     return RelationModel(encoder, Look(kinds), nn.Linear(channels + kinds, answers))
+
+
+class Pointing(nn.Module):
+    """A model that points at the things that are meant, and answers: what it is taught with, and then left behind.
+
+    A multiRN points with g: it is loud for an object that is meant, half of its channels for each of two sets, and
+    silent for others, so that only what is meant is in the sum. A model that has nothing to say of an object by itself
+    tells it of all places at once, by a linear layer, from the layer that its answer comes from.
+
+    B images with T places, Q questions about each, A answers, n objects, S sets of things that are meant.
+    """
+
+    answers = True
+    """whether it answers too"""
+
+    def __init__(self, model: Asked, sets: int, objects: int) -> None:
+        super().__init__()
+        self.model, self.sets, answer = model, sets, cast(RelationModel, model.answer)
+        if not isinstance(answer.relation, MultiRelation):
+            self.point = nn.Linear(cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features, objects * sets)
+
+    def forward(self, image_BCHW: Tensor, question: Tensor, place_BT2: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Logits of the answers (B, Q, A), where it answers, and of being meant, for each place (B, Q, T, S)."""
+        answer = cast(RelationModel, self.model.answer)
+        relation, f = answer.relation, cast(nn.Sequential, answer.f)
+        map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question(question)
+        object_BT = at(place_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
+        if isinstance(relation, MultiRelation):
+            logits_BQA = f(relation(map_BCHW, question_BQD)) if self.answers else None
+            loud_BQTSh = relation.each(map_BCHW, question_BQD, object_BT).unflatten(-1, (self.sets, -1))
+            return logits_BQA, loud_BQTSh.sum(-1) / loud_BQTSh.shape[-1] ** 0.5
+        hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
+        pointed_BQnS = self.point(hidden_BQH).unflatten(-1, (-1, self.sets))
+        logits_BQA = f[-1](hidden_BQH) if self.answers else None
+        return logits_BQA, pointed_BQnS.take_along_dim(object_BT[:, None, :, None], 2)
 
 
 @register("clevr/q-type")

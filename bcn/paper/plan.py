@@ -73,7 +73,7 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     from bcn.engine.train import Trainer
 
     # the later, longer kind of step
-    recipe = replace(recipe, non_relational_first=0, sight=0, lessons=(), short_first=0)
+    recipe = replace(recipe, non_relational_first=0, sight=0, pointing=0)
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)
     find = find_entry(data.name).find

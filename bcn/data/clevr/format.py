@@ -23,8 +23,15 @@ from torch.nn.functional import pad
 
 from bcn.data.batch import LACKED, NO_ANSWER, Batch, Dataset, Preprocessing
 from bcn.data.cache import open_cache
-from bcn.data.clevr.layout import LINES, NO_KIND, is_ours, list_splits, question_file, training_split
-from bcn.data.clevr.lessons import EDITION, LESSONS, read, source
+from bcn.data.clevr.layout import (
+    LINES,
+    NO_KIND,
+    is_ours,
+    list_splits,
+    question_file,
+    read_questions,
+    training_split,
+)
 from bcn.data.clevr.program import KINDS
 from bcn.data.clevr.scene import ATTRIBUTES, VERSION
 from bcn.data.clevr.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
@@ -103,16 +110,22 @@ class QuestionDataset(Dataset):
         Where questions are CLEVR's, mirror half of the images, and let left and right change places in what is asked.
         """
         border, words = batch.image.shape[2] // 16, self.vocabulary.words
-        moved_BCHW = random_crop(pad(batch.image, [border] * 4, mode="replicate"), border, generator)
+        moved_BCHW, by_B2 = random_crop(pad(batch.image, [border] * 4, mode="replicate"), border, generator)
+        place_BT2 = None if batch.place is None else batch.place + by_B2[:, None] / batch.image.shape[2]
+        batch = batch._replace(image=moved_BCHW, place=place_BT2)
         if self.kinds != KINDS or not {"left", "right"} <= set(words):
-            return batch._replace(image=moved_BCHW)
+            return batch
         assert batch.question is not None
         left, right = (words.index(side) + SPECIAL for side in ("left", "right"))
-        mirrored_B111 = torch.randint(2, (len(moved_BCHW), 1, 1, 1), generator=generator).bool()
+        mirrored_B11 = torch.randint(2, (len(moved_BCHW), 1, 1), generator=generator).bool()
         other_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
+        if place_BT2 is not None:
+            x_BT, y_BT = place_BT2.unbind(-1)
+            place_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
         return batch._replace(
-            image=moved_BCHW.flip(3).where(mirrored_B111, moved_BCHW),
-            question=other_BQL.where(mirrored_B111[..., 0], batch.question),
+            image=moved_BCHW.flip(3).where(mirrored_B11[..., None], moved_BCHW),
+            question=other_BQL.where(mirrored_B11, batch.question),
+            place=place_BT2,
         )
 
     def checksum(self) -> str:
@@ -134,7 +147,7 @@ def open_questions(
     vocabulary: Vocabulary | None = None,
     answers: Sequence[str] | None = None,
 ) -> QuestionDataset:
-    """Open a split, or a lesson about the images of the split `train` (or `trainA`).
+    """Open a split.
 
     Words and answers are those of this split, unless a model brings its own.
     """
@@ -149,38 +162,22 @@ def open_questions(
     if kinds and (text["kind"] < 0).any():
         kinds = (*kinds, NO_KIND)
     word = {name: place + SPECIAL for place, name in enumerate(vocabulary.words)}
-    pictured, files, rows = split, text["files"], text["rows"]
-    if split in LESSONS:
-        pictured, files, rows = str(training), learned["files"], _move_rows(text, learned)
     dataset = QuestionDataset(
         name=name_of(root),
         split=split,
         vocabulary=vocabulary,
         answers=tuple(answers),
         kinds=kinds,
-        image=_read_images(root, pictured, files.tolist(), size),
+        image=_read_images(root, split, text["files"].tolist(), size),
         question=_renumber(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
         answer=_renumber(text["answer"], _places(text["answers"], answers)),
         kind=np.where(text["kind"] < 0, len(kinds) - 1, _renumber(text["kind"], _places(text["kinds"], kinds))),
         number=text["number"],
         place=text["place"],
-        rows=rows,
-        files=tuple(files.tolist()),
+        rows=text["rows"],
+        files=tuple(text["files"].tolist()),
     )
     return dataset if images is None else dataset.first(images)
-
-
-def shortest(batch: Batch, share: float) -> Batch:
-    """The two questions of each row that have the fewest words, and this share of the others, from short to long."""
-    assert batch.question is not None
-    words_BQ = (batch.question != PADDING).sum(-1).masked_fill(batch.answer < 0, batch.question.shape[2] + 1)
-    place_Bq = words_BQ.argsort(dim=1, stable=True)[:, : 2 + int(share * max(0, words_BQ.shape[1] - 2))]
-    question_BqL = batch.question.take_along_dim(place_Bq[..., None], 1)
-    return batch._replace(
-        answer=batch.answer.take_along_dim(place_Bq, 1),
-        question=question_BqL[..., : max(1, int((question_BqL != PADDING).sum(-1).max()))],
-        kind=None if batch.kind is None else batch.kind.take_along_dim(place_Bq, 1),
-    )
 
 
 def name_of(root: Path) -> str:
@@ -209,9 +206,9 @@ def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
 
 def _mark(root: Path, split: str) -> str:
     """Changes with the file that a split comes from, and with what is made of it."""
-    path = source(root, split).resolve()
-    state, edition = path.stat(), f" {EDITION}" if split in LESSONS else ""
-    return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns}{edition} {KEPT}".encode()).hexdigest()[:12]
+    path = question_file(root, split).resolve()
+    state = path.stat()
+    return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns} {KEPT}".encode()).hexdigest()[:12]
 
 
 class _Numbers(dict[str, int]):
@@ -225,14 +222,14 @@ class _Numbers(dict[str, int]):
 def _write_text(root: Path, split: str, place: Path) -> None:
     words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     question, answer, kind, image, number = [], [], [], [], []
-    for asked in read(root, split):
+    for asked in read_questions(root, split):
         question.append(np.array([words[word] + 1 for word in tokens(asked.question)], np.uint32))
         answer.append(-1 if asked.answer is None else answers[asked.answer])
         kind.append(-1 if asked.kind is None else kinds[asked.kind])
         image.append(files[asked.image.as_posix()])
         number.append(asked.number)
     if not question:
-        raise BcnError(f"{source(root, split)} asks nothing in the split {split}: give a file with questions")
+        raise BcnError(f"{question_file(root, split)} asks nothing in the split {split}: give a file with questions")
     order = np.argsort(image, kind="stable")  # the questions of an image one after the other
     padded = np.zeros((len(question), max(map(len, question))), np.uint16 if len(words) < 1 << 16 else np.uint32)
     for row, number_in_file in enumerate(order):
@@ -244,14 +241,6 @@ def _write_text(root: Path, split: str, place: Path) -> None:
         np.save(place / f"{name}.npy", np.array(values, np.int64)[order])
     for name, names in {"words": words, "answers": answers, "kinds": kinds, "files": files}.items():
         np.save(place / f"{name}.npy", np.array(list(names), dtype=np.str_))
-
-
-def _move_rows(text: dict[str, np.ndarray], onto: dict[str, np.ndarray]) -> np.ndarray:
-    """The rows of a lesson, with its images numbered as those of the split that has them."""
-    place = {name: number for number, name in enumerate(onto["files"].tolist())}
-    number = np.array([place.get(name, -1) for name in text["files"].tolist()])
-    rows = np.column_stack([number[text["rows"][:, 0]], text["rows"][:, 1:]])
-    return rows[rows[:, 0] >= 0]
 
 
 def _rows(counts: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bcn.data.clevr.camera import HEIGHT, WIDTH
 from bcn.data.clevr.program import kind_of
 from bcn.data.clevr.scene import ATTRIBUTES, RELATIONS, VERSION
 from bcn.data.clevr.vocabulary import tokens
@@ -178,6 +179,20 @@ def _text(entry: dict[str, Any], key: str) -> str:
 def _split_of(image: Path) -> str:
     """Where no split is given, a tenth of the images is held out: which ones, their names decide."""
     return "val" if hashlib.sha256(image.as_posix().encode()).digest()[0] < 26 else "train"
+
+
+def scene_file(directory: Path) -> Path:
+    """The scenes of the training split."""
+    path = directory / "scenes" / f"CLEVR_{training_split(directory)}_scenes.json"
+    if path.is_file():
+        return path
+    raise BcnError(f"{path} is not there, to be taught by: get it, or train with sight=0 and pointing=0")
+
+
+def centres(scene: dict[str, Any]) -> list[tuple[float, float]]:
+    """x and y of the things of a scene, in units of the image's width and height, always below 1."""
+    pixels = (thing["pixel_coords"] for thing in scene["objects"])
+    return [(min(x / WIDTH, 1 - 1 / WIDTH), min(y / HEIGHT, 1 - 1 / HEIGHT)) for x, y, _ in pixels]
 
 
 def read_scenes(path: Path) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from bcn.data.batch import NO_ANSWER
 from bcn.data.clevr.format import QuestionDataset, name_of, open_questions
 from bcn.data.clevr.layout import LINES, list_splits
-from bcn.data.clevr.lessons import LESSONS
 from bcn.data.clevr.vocabulary import Vocabulary
 from bcn.data.files import data_root
 from bcn.errors import BcnError
@@ -64,16 +63,13 @@ def open_named(
     def opened(which: str) -> QuestionDataset:
         return open_questions(directory, which, size=size, vocabulary=vocabulary, answers=answers)
 
-    if split not in {*SPLITS, *LESSONS, *there}:
+    if split not in {*SPLITS, *there}:
         raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *there]))}")
-    if name.startswith("clevr-v1.0") and split in {*SPLITS, *LESSONS}:
+    if name.startswith("clevr-v1.0") and split in SPLITS:
         condition = "A" if "trainA" in there and "train" not in there else ""  # CoGenT's
-        whole = split if split in LESSONS else ("val" if split == "test" else "train") + condition
-        dataset = opened(whole)
+        dataset = opened(("val" if split == "test" else "train") + condition)
         kept = max(1, len(dataset.image) - HELD_OUT)
         start, stop = {"val": (kept, None), "test": (0, None)}.get(split, (0, kept))
-    elif split in LESSONS:
-        dataset = opened(split)
     else:
         wanted = "val" if name == "own" and split == "test" and "test" not in there else split
         if wanted not in there:

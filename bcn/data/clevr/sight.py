@@ -16,10 +16,9 @@ import numpy as np
 import torch
 
 from bcn.data.batch import NO_ANSWER, Batch, Dataset
-from bcn.data.clevr.camera import HEIGHT, WIDTH
 from bcn.data.clevr.format import QuestionDataset
-from bcn.data.clevr.layout import read_scenes
-from bcn.data.clevr.lessons import scene_file
+from bcn.data.clevr.layout import centres, read_scenes, scene_file
+from bcn.data.clevr.program import Scene
 from bcn.data.clevr.scene import ATTRIBUTES
 from bcn.errors import BcnError
 
@@ -80,21 +79,27 @@ class SightDataset(Dataset):
         return digest.hexdigest()
 
 
-def open_sight(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -> SightDataset:
-    """What is in the images of a training split, as its scenes tell it, asked in cells of such a grid."""
+def described(directory: Path, train: QuestionDataset) -> dict[int, Scene]:
+    """The scene of each image of a training split, by the image's number."""
     number_of = {Path(file).name: number for number, file in enumerate(train.files)}
     wanted, path = set(np.unique(train.rows[:, 0]).tolist()), scene_file(directory)
-    found = {}
-    for scene in read_scenes(path):
-        if (number := number_of.get(scene["image_filename"], -1)) in wanted:
-            found[number] = scene["objects"]
-    if not found:
-        raise BcnError(f"{path} describes none of the images of {train.split}: get its own, or train with sight=0")
-    most = max(map(len, found.values()))
-    place, value = np.zeros((len(found), most, 2)), np.full((len(found), most, len(ATTRIBUTES)), NO_ANSWER)
-    for image, number in enumerate(sorted(found)):
-        for thing, described in enumerate(found[number]):
-            x, y, _ = described["pixel_coords"]
-            place[image, thing] = min(x / WIDTH, 1 - 1 / WIDTH), min(y / HEIGHT, 1 - 1 / HEIGHT)
-            value[image, thing] = [ANSWERS.index(described[attribute]) for attribute in ATTRIBUTES]
-    return SightDataset(train, np.array(sorted(found)), place, value, grid)
+    found = {
+        number: scene for scene in read_scenes(path) if (number := number_of.get(scene["image_filename"], -1)) in wanted
+    }
+    if found:
+        return found
+    raise BcnError(
+        f"{path} describes none of the images of {train.split}: get its own, or train with sight=0 and pointing=0"
+    )
+
+
+def open_sight(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -> SightDataset:
+    """What is in the images of a training split, as its scenes tell it, asked in cells of such a grid."""
+    scenes = described(directory, train)
+    most = max(len(scene["objects"]) for scene in scenes.values())
+    place, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), NO_ANSWER)
+    for image, number in enumerate(sorted(scenes)):
+        things = scenes[number]["objects"]
+        place[image, : len(things)] = centres(scenes[number])
+        value[image, : len(things)] = [[ANSWERS.index(thing[name]) for name in ATTRIBUTES] for thing in things]
+    return SightDataset(train, np.array(sorted(scenes)), place, value, grid)

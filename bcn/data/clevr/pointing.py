@@ -1,0 +1,113 @@
+"""Pointing: which things a question means, so that who learns to answer can be shown them as well.
+
+What a program counts, looks for or describes is a set of things, or two where it compares: those meant first, and those
+meant second. Programs run over scenes give them; no file holds them. Of places where nothing is, nothing is meant.
+
+N images, T most places of an image, U questions; B images of a batch, Q questions about each.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bcn.data.batch import Batch
+from bcn.data.clevr.format import QuestionDataset
+from bcn.data.clevr.layout import centres, question_file, stream, training_split
+from bcn.data.clevr.program import Program, Scene, run
+from bcn.data.clevr.sight import described
+from bcn.errors import BcnError
+
+SETS = 2
+"""of things that a question can mean"""
+BITS = 16
+"""of a number that holds a set of things"""
+EMPTY, FAR = 4, 0.125
+"""places of each image where nothing is within so much of its width and height"""
+
+
+@dataclass(eq=False)
+class PointingDataset(QuestionDataset):
+    """Images with questions in words, and the things that these mean."""
+
+    where: np.ndarray = None  # type: ignore[assignment]
+    """(N, T, 2) x and y of the centres of things, and then of places without one; NaN where there are fewer"""
+    meant: np.ndarray = None  # type: ignore[assignment]
+    """(U, 2) bit t is set where thing t is one of those that are meant first, and those that are meant second"""
+
+    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+        batch, rows = super().__getitem__(index), self.rows[np.asarray(index, np.intp)]
+        place_BQ = rows[:, 1:2] + np.arange(batch.answer.shape[1])
+        place_BQ = np.where(place_BQ < rows[:, 1:2] + rows[:, 2:], place_BQ, 0)
+        bit_T1 = np.arange(self.where.shape[1])[:, None]
+        return batch._replace(
+            place=torch.from_numpy(self.where[rows[:, 0]]),
+            meant=torch.from_numpy((self.meant[place_BQ][:, :, None] >> bit_T1 & 1).astype(np.float32)),
+        )
+
+    def checksum(self) -> str:
+        digest = hashlib.sha256(super().checksum().encode())
+        for array in (self.where, self.meant):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
+    """A training split with what its programs, run over its scenes, say that questions mean."""
+    scenes = described(directory, train)
+    most = max(len(scene["objects"]) for scene in scenes.values())
+    if most > BITS:
+        raise BcnError(f"a scene of {train.split} has {most} things: accepted are {BITS}, train with pointing=0")
+    where_NT2 = np.full((len(train.files), most + EMPTY, 2), np.nan, np.float32)
+    for number, described_scene in scenes.items():
+        things = centres(described_scene)
+        places = [*things, *_empty(things, number)]
+        where_NT2[number, : len(places)] = places
+    bits = np.zeros((len(train.question), SETS), np.uint16)  # in the order of the file
+    path = question_file(directory, str(training_split(directory)))
+    of_file = {scene["image_filename"]: scene for scene in scenes.values()}
+    for place, entry in enumerate(stream(path, "questions")):
+        if scene := of_file.get(entry["image_filename"]):
+            bits[place] = _bits(path, place, entry, scene)
+    given = {field.name: getattr(train, field.name) for field in fields(train)}
+    return PointingDataset(**given, where=where_NT2, meant=bits[train.place])
+
+
+def meant(program: Program, scene: Scene) -> list[list[int]]:
+    """The sets of things that a program ends with: two where it compares, otherwise one.
+
+    >>> scene = {"objects": [{"color": "red"}, {"color": "blue"}, {"color": "red"}]}
+    >>> red = {"function": "filter_color", "inputs": [0], "value_inputs": ["red"]}
+    >>> meant([{"function": "scene"}, red, {"function": "count", "inputs": [1]}], scene)
+    [[0, 2]]
+    """
+    values, found = run(program, scene), []
+    for node in program[-1]["inputs"]:
+        while not isinstance(values[node], list):  # the number of a set, its only thing, an attribute of that
+            node = program[node]["inputs"][0]
+        found.append(values[node])
+    return found
+
+
+def _empty(things: list[tuple[float, float]], number: int) -> list[tuple[float, float]]:
+    """Places that are far from all things, up to four: which ones, the image's number decides."""
+    draws, found = np.random.default_rng(number), []
+    for x, y in draws.random((16, 2)).tolist():
+        if all(max(abs(x - thing[0]), abs(y - thing[1])) > FAR for thing in things):
+            found.append((x, y))
+    return found[:EMPTY]
+
+
+def _bits(path: Path, place: int, entry: dict[str, Any], scene: Scene) -> list[int]:
+    """Sets of things as numbers, one bit for each thing."""
+    if not entry.get("program"):
+        raise BcnError(f"{path}, question {place}: it has no program, to point by: train with pointing=0")
+    try:
+        found = meant(entry["program"], scene)
+    except (LookupError, TypeError, BcnError) as error:
+        raise BcnError(f"{path}, question {place}: its program does not fit its scene ({error})") from error
+    return [sum(1 << thing for thing in things) for things in (*found, [], [])[:SETS]]
