@@ -1,7 +1,6 @@
 """Sight and pointing: what scenes teach, and when a run is taught it."""
 
 import json
-import math
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from PIL import Image
 
 from bcn.data.batch import LACKED, NO_ANSWER, Batch
 from bcn.data.clevr.format import open_questions
-from bcn.data.clevr.pointing import PointingDataset, open_pointing
+from bcn.data.clevr.pointing import VALUES, PointingDataset, open_pointing
 from bcn.data.clevr.question import make_questions
 from bcn.data.clevr.scene import make_scene
 from bcn.data.clevr.sight import open_sight
@@ -123,7 +122,7 @@ def test_pointing_tells_which_things_a_question_means(made: Path) -> None:
     """Against the words of questions that have no relation, and for all against the answer that follows."""
     data, plain, empty = pointed(made), 0, 0
     batch = data[np.arange(len(data))]
-    assert batch.meant.shape == (*batch.answer.shape, batch.place.shape[1], 2)
+    assert batch.meant.shape == (*batch.answer.shape, batch.place.shape[1], 2 * 16)
     for row, shade in enumerate(batch.image[:, 0, 0, 0].tolist()):
         scene = make_scene(shade)
         pixels = [thing["pixel_coords"][:2] for thing in scene["objects"]]
@@ -138,7 +137,13 @@ def test_pointing_tells_which_things_a_question_means(made: Path) -> None:
             if answer < 0:
                 continue
             said, told = " ".join(data.vocabulary.decode(words)), data.answers[answer]
-            first, second = (set(meant[:, which].nonzero().flatten().tolist()) for which in range(2))
+            first, second = (set(meant[:, which].nonzero().flatten().tolist()) for which in (0, 16))
+            asked = data.kinds[kind].partition("_")[2]
+            for number, ways in enumerate(meant.tolist()):
+                for which, those in ((0, first), (16, second)):
+                    told_of = [VALUES[place] for place, way in enumerate(ways[which + 1 : which + 16]) if way]
+                    is_asked = asked in WORDS and number in those
+                    assert told_of == ([scene["objects"][number][asked]] if is_asked else [])
             match data.kinds[kind].split("_"):
                 case ["count"]:
                     assert told == str(len(first))
@@ -193,22 +198,26 @@ def test_images_and_the_places_of_their_things_are_moved_and_mirrored_together(m
 def test_a_model_points_and_answers_as_it_answers_by_itself(name: str, objects: int) -> None:
     torch.manual_seed(0)
     model = create_model(f"clevr/{name}", words=9).double().eval()
-    pointing = Pointing(model, 2, objects).double().eval()
+    ways, channels = 32, 1 if name in ("cnn-lstm", "rn") else 8
+    pointing = Pointing(model, ways, objects).double().eval()
     image, question = torch.rand(2, 3, 128, 128).double(), torch.randint(1, 9, (2, 3, 5))
     thing = torch.rand(2, 4, 2).double()
     thing[1, 3] = torch.nan
-    logits, points = pointing(image, question, thing)
+    logits, points, at = pointing(image, question, thing)
     assert torch.allclose(logits, model(image, question), atol=1e-10)
-    assert points.shape == (2, 3, 4, 2)
+    assert points.shape == (2, 3, 4, channels, ways)
+    assert name == "rn" or (points < 0).double().mean() > 0.8  # nearly all is silent at the start
+    side = int(objects**0.5)
+    x, y = thing[0, 2].tolist()
+    assert at[0, 2] == side * int(y * side) + int(x * side)
     pointing.answers = False
-    alone, same = pointing(image, question, thing)
+    alone, same, _ = pointing(image, question, thing)
     assert alone is None
     assert torch.equal(points, same)
-    side = int(objects**0.5)
     moved = thing.clone()
     moved[0, 0] = (torch.floor(thing[0, 0] * side) + 0.9) / side  # within its object; and another thing elsewhere
     moved[0, 1] = (torch.floor(thing[0, 1] * side) + side // 2 + 0.5) % side / side
-    _, others = pointing(image, question, moved)
+    _, others, _ = pointing(image, question, moved)
     assert torch.equal(others[0, :, 0], points[0, :, 0])
     assert not torch.allclose(others[0, :, 1], points[0, :, 1])
 
@@ -231,12 +240,13 @@ def taught(pointing: int, answering: int) -> Recipe:
 
 def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: Path) -> None:
     weights = []
-    for recipe in (replace(taught(1, 0), epochs=1, pointing=0), taught(1, 0), taught(1, 1)):
+    seeing = taught(0, 0)
+    for recipe in (seeing, taught(1, 0), taught(1, 1)):
         record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
         weights.append(load_weights(tmp_path / "runs" / run_id(recipe, 0) / "last.safetensors")[0])
         assert record["data"]["sight"] == open_sight(made, open_questions(made, "train"), (8, 8)).checksum()
     assert record["data"]["train"] == pointed(made).checksum() != open_questions(made, "train").checksum()
-    complete = Sets.open(recipe, made).complete(recipe)
+    complete = Sets.open(seeing, made).complete(seeing)
     begun = State.begin(complete, seed=0, device=torch.device("cpu")).model.state_dict()
     assert begun.keys() == weights[0].keys() == weights[2].keys()  # the heads are not in the model
     seen, shown, asked = (
@@ -249,21 +259,26 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     assert {name for name in begun if name.startswith("answer.f.")} <= asked
 
 
-def test_the_loss_of_pointing_is_that_of_things_that_are_there() -> None:
-    """Two things in the first image, one in the second, whose second question is padding."""
+def test_the_loss_of_pointing_is_that_of_places_that_are_there() -> None:
+    """Three places in the first image, two of them in one object; one in the second, whose other questions are none."""
     torch.manual_seed(0)
-    thing, meant = torch.rand(2, 2, 2), torch.randint(2, (2, 2, 2, 2)).float()
-    thing[1, 1] = torch.nan
-    answer, pointed = torch.tensor([[3, LACKED], [1, NO_ANSWER]]), torch.randn(2, 2, 2, 2)
+    place, meant = torch.rand(2, 3, 2), torch.randint(2, (2, 2, 3, 5)).float()
+    place[1, 1:] = torch.nan
+    at = torch.tensor([[4, 7, 4], [0, 0, 0]])
+    answer, pointed = torch.tensor([[3, LACKED], [1, NO_ANSWER]]), torch.randn(2, 2, 3, 2, 5)
     total = 0.0
-    for image, question, things in ((0, 0, (0, 1)), (1, 0, (0,))):
-        for number in things:
-            for which in range(2):
-                share = 1 / (1 + math.exp(-pointed[image, question, number, which]))
-                right = share if meant[image, question, number, which] else 1 - share
-                total -= math.log(right) / len(things)
-    batch = Batch(torch.zeros(2, 1, 1, 1), answer, place=thing, meant=meant)
-    assert float(pointing_sum(pointed, batch)) == pytest.approx(total, rel=1e-5)
+    for image, places in ((0, {0: (0, 2), 1: (1,), 2: (0, 2)}), (1, {0: (0,)})):
+        for number, together in places.items():
+            for way in range(5):
+                for channel in range(2):
+                    said = float(pointed[image, 0, number, channel, way])
+                    if any(meant[image, 0, other, way] for other in together):
+                        far = 3 * (1 - said) ** 2
+                    else:
+                        far = max(0.0, said + 0.3) ** 2
+                    total += far / 2 / len(places)
+    batch = Batch(torch.zeros(2, 1, 1, 1), answer, place=place, meant=meant)
+    assert float(pointing_sum(pointed, at, batch)) == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("stopped_at", [2, 4, 7])  # within sight, within pointing, and within answering

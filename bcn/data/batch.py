@@ -33,7 +33,7 @@ class Batch(NamedTuple):
     place: Tensor | None = None
     """(B, T, 2) x and y of things and of places without one, in the same units, NaN where an image has fewer"""
     meant: Tensor | None = None
-    """(B, Q, T, 2) 1 where there is one of the things that a question means first, or second, 0 elsewhere"""
+    """(B, Q, T, M) 1 where what is at a place has to do with the answer in one of M ways, 0 elsewhere"""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ GROUPS: dict[tuple[str, ...], dict[str, slice]] = {
     },
 }
 """kinds of questions that are also reported together"""
+MEANT, MARGIN = 3.0, 0.3
+"""in pointing: the weight of what is meant, which is rare, and how far below 0 the rest is to be"""
 Z95 = 1.959963984540054
 """the 97.5 % point of the normal distribution"""
 
@@ -84,12 +86,19 @@ def loss_sum(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise
     return loss + F.mse_loss(centre_B2, batch.centre, reduction="sum") / 2
 
 
-def pointing_sum(pointed_BQTS: Tensor, batch: Batch) -> Tensor:
-    """For every question the mean, over the things of its image, of the cross-entropy of their being meant, summed."""
+def pointing_sum(pointed_BQTcM: Tensor, object_BT: Tensor, batch: Batch) -> Tensor:
+    """How far pointing is from 1 for what is meant, and above silence for the rest: squared, summed over ways.
+
+    For every question it is the mean over places, and all questions are summed. Of places in one object, what is
+    meant at one of them is meant.
+    """
     assert batch.place is not None
     assert batch.meant is not None
     there_BT = ~batch.place.isnan().any(-1)
-    loss_BQT = F.binary_cross_entropy_with_logits(pointed_BQTS, batch.meant, reduction="none").sum(-1)
+    same_BTT = (object_BT[:, :, None] == object_BT[:, None]) & there_BT[:, None]
+    meant_BQT1M = torch.einsum("bts,bqsm->bqtm", same_BTT.to(batch.meant), batch.meant).clamp(max=1)[..., None, :]
+    short, loud = (1 - pointed_BQTcM).square(), F.relu(pointed_BQTcM + MARGIN).square()
+    loss_BQT = (MEANT * meant_BQT1M * short + (1 - meant_BQT1M) * loud).mean(-2).sum(-1)
     mean_BQ = (loss_BQT * there_BT[:, None]).sum(-1) / there_BT.sum(-1, keepdim=True).clamp(min=1)
     return mean_BQ[batch.answer >= 0].sum()
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bcn.data.clevr.pointing import SETS
+from bcn.data.clevr.pointing import WAYS
 from bcn.data.clevr.sight import ANSWERS, KINDS
 from bcn.engine.optimise import make_optimiser
 from bcn.engine.recipe import Recipe
@@ -80,7 +80,7 @@ class State:
             model.question.load_vectors(vectors)
         seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if recipe.sight else None
         objects = math.prod(grid(recipe.model)) if recipe.pointing else 0
-        pointing = Pointing(cast(Asked, model), SETS, objects).to(device) if recipe.pointing else None
+        pointing = Pointing(cast(Asked, model), WAYS, objects).to(device) if recipe.pointing else None
         # Where it is taught, the model is last, for its own last layer to be the one that Muon leaves to Adam.
         taught = [part for part in (seeing, pointing) if part is not None]
         optimiser = make_optimiser(recipe.optim, nn.ModuleList([*taught, model]) if taught else model)

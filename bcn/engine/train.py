@@ -130,8 +130,8 @@ class Trainer:
         image_BCHW = self.sets.train.preprocessing(batch.image)
         if batch.place is None:
             return loss_sum(*ask(model, image_BCHW, batch.question), batch, localise=self.recipe.localise)
-        logits_BQA, pointed_BQTS = model(image_BCHW, batch.question, batch.place)
-        pointed = pointing_sum(pointed_BQTS, batch)
+        logits_BQA, pointed_BQTcM, object_BT = model(image_BCHW, batch.question, batch.place)
+        pointed = pointing_sum(pointed_BQTcM, object_BT, batch)
         return pointed if logits_BQA is None else pointed + loss_sum(logits_BQA, None, batch, localise=False)
 
     def distributed(self) -> nn.Module:

@@ -30,6 +30,8 @@ from bcn.models.sort_of_clevr import Flattened, RelationModel
 ANSWERS = 28
 OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD = 1.0, 0.55, 0.06
 """of objects, which leave a BatchNorm, of coordinates, and of questions that differ in a word, at the start"""
+QUIET, SILENT = 0.3, -0.4
+"""weights, as a share of what they would be, and biases at the start of what is taught to point"""
 WORDS = 90
 """about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
 
@@ -148,36 +150,46 @@ def sight(model: nn.Module, kinds: int, answers: int) -> RelationModel:
 class Pointing(nn.Module):
     """A model that points at the things that are meant, and answers: what it is taught with, and then left behind.
 
-    A multiRN points with g: it is loud for an object that is meant, half of its channels for each of two sets, and
-    silent for others, so that only what is meant is in the sum. A model that has nothing to say of an object by itself
-    tells it of all places at once, by a linear layer, from the layer that its answer comes from.
+    A multiRN points with g: each of its channels stands for one of the ways in which an object has to do with the
+    answer, and is silent for objects that do not, so that only what is meant is in the sum. A model that says nothing
+    of an object by itself says it of all places at once, by a linear layer on the one that its answer comes from.
 
-    B images with T places, Q questions about each, A answers, n objects, S sets of things that are meant.
+    B images with T places, Q questions about each, A answers, n objects, M ways, each in c channels.
     """
 
     answers = True
     """whether it answers too"""
 
-    def __init__(self, model: Asked, sets: int, objects: int) -> None:
+    def __init__(self, model: Asked, ways: int, objects: int) -> None:
         super().__init__()
-        self.model, self.sets, answer = model, sets, cast(RelationModel, model.answer)
-        if not isinstance(answer.relation, MultiRelation):
-            self.point = nn.Linear(cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features, objects * sets)
+        self.model, self.ways, answer = model, ways, cast(RelationModel, model.answer)
+        if isinstance(answer.relation, MultiRelation):
+            last: nn.Module = answer.relation.g[-1]
+        else:
+            last = self.point = nn.Linear(
+                cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features, objects * ways
+            )
+        with (
+            torch.no_grad()
+        ):  # nearly all of it is to be silent: when it has to learn that, the CNN forgets what it sees
+            cast(Tensor, last.weight).mul_(QUIET)
+            cast(Tensor, last.bias).fill_(SILENT)
 
-    def forward(self, image_BCHW: Tensor, question: Tensor, place_BT2: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Logits of the answers (B, Q, A), where it answers, and of being meant, for each place (B, Q, T, S)."""
+    def forward(self, image_BCHW: Tensor, question: Tensor, place_BT2: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Logits of answers (B, Q, A), where it answers; (B, Q, T, c, M), above 0 for what is meant; objects (B, T)."""
         answer = cast(RelationModel, self.model.answer)
         relation, f = answer.relation, cast(nn.Sequential, answer.f)
         map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question(question)
         object_BT = at(place_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
         if isinstance(relation, MultiRelation):
             logits_BQA = f(relation(map_BCHW, question_BQD)) if self.answers else None
-            loud_BQTSh = relation.each(map_BCHW, question_BQD, object_BT).unflatten(-1, (self.sets, -1))
-            return logits_BQA, loud_BQTSh.sum(-1) / loud_BQTSh.shape[-1] ** 0.5
-        hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
-        pointed_BQnS = self.point(hidden_BQH).unflatten(-1, (-1, self.sets))
-        logits_BQA = f[-1](hidden_BQH) if self.answers else None
-        return logits_BQA, pointed_BQnS.take_along_dim(object_BT[:, None, :, None], 2)
+            pointed_BQTG = relation.each(map_BCHW, question_BQD, object_BT)
+        else:
+            hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
+            logits_BQA = f[-1](hidden_BQH) if self.answers else None
+            pointed_BQnM = self.point(hidden_BQH).unflatten(-1, (-1, self.ways))
+            pointed_BQTG = pointed_BQnM.take_along_dim(object_BT[:, None, :, None], 2)
+        return logits_BQA, pointed_BQTG.unflatten(-1, (-1, self.ways)), object_BT
 
 
 @register("clevr/q-type")

@@ -1,9 +1,11 @@
 """Pointing: which things a question means, so that who learns to answer can be shown them as well.
 
 What a program counts, looks for or describes is a set of things, or two where it compares: those meant first, and those
-meant second. Programs run over scenes give them; no file holds them. Of places where nothing is, nothing is meant.
+meant second. Programs run over scenes give them; no file holds them. A thing has to do with the answer in one of
+2 x 16 ways: it is meant first, or second, and where an attribute is asked for, it has one of 15 values. Of places where
+nothing is, nothing is meant.
 
-N images, T most places of an image, U questions; B images of a batch, Q questions about each.
+N images, T most places of an image, U questions; B images of a batch, Q questions about each, M ways.
 """
 
 import hashlib
@@ -19,11 +21,15 @@ from bcn.data.batch import Batch
 from bcn.data.clevr.format import QuestionDataset
 from bcn.data.clevr.layout import centres, question_file, stream, training_split
 from bcn.data.clevr.program import Program, Scene, run
+from bcn.data.clevr.scene import ATTRIBUTES
 from bcn.data.clevr.sight import described
 from bcn.errors import BcnError
 
 SETS = 2
 """of things that a question can mean"""
+VALUES = tuple(value for values in ATTRIBUTES.values() for value in values)
+WAYS = SETS * (1 + len(VALUES))
+"""in which a thing has to do with an answer"""
 BITS = 16
 """of a number that holds a set of things"""
 EMPTY, FAR = 4, 0.125
@@ -36,22 +42,31 @@ class PointingDataset(QuestionDataset):
 
     where: np.ndarray = None  # type: ignore[assignment]
     """(N, T, 2) x and y of the centres of things, and then of places without one; NaN where there are fewer"""
+    value: np.ndarray = None  # type: ignore[assignment]
+    """(N, T, 4) what things are like, as places in VALUES"""
     meant: np.ndarray = None  # type: ignore[assignment]
     """(U, 2) bit t is set where thing t is one of those that are meant first, and those that are meant second"""
+    asked: np.ndarray = None  # type: ignore[assignment]
+    """(U,) which attribute is asked for; -1 for none"""
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         batch, rows = super().__getitem__(index), self.rows[np.asarray(index, np.intp)]
         place_BQ = rows[:, 1:2] + np.arange(batch.answer.shape[1])
         place_BQ = np.where(place_BQ < rows[:, 1:2] + rows[:, 2:], place_BQ, 0)
-        bit_T1 = np.arange(self.where.shape[1])[:, None]
+        asked_BQ = self.asked[place_BQ]
+        meant_BQT2 = self.meant[place_BQ][:, :, None] >> np.arange(self.where.shape[1])[:, None] & 1
+        value_BQT = np.take_along_axis(self.value[rows[:, 0]].swapaxes(1, 2), asked_BQ[..., None], 1)
+        of_value_BQTv = (value_BQT[..., None] == np.arange(len(VALUES))) & (asked_BQ >= 0)[..., None, None]
+        way_BQTw = np.concatenate([np.ones_like(of_value_BQTv[..., :1]), of_value_BQTv], axis=-1)
+        meant_BQT2w = meant_BQT2[..., None] * way_BQTw[..., None, :]
         return batch._replace(
             place=torch.from_numpy(self.where[rows[:, 0]]),
-            meant=torch.from_numpy((self.meant[place_BQ][:, :, None] >> bit_T1 & 1).astype(np.float32)),
+            meant=torch.from_numpy(meant_BQT2w.astype(np.float32)).flatten(-2),
         )
 
     def checksum(self) -> str:
         digest = hashlib.sha256(super().checksum().encode())
-        for array in (self.where, self.meant):
+        for array in (self.where, self.value, self.meant, self.asked):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -63,10 +78,14 @@ def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
     if most > BITS:
         raise BcnError(f"a scene of {train.split} has {most} things: accepted are {BITS}, train with pointing=0")
     where_NT2 = np.full((len(train.files), most + EMPTY, 2), np.nan, np.float32)
-    for number, described_scene in scenes.items():
-        things = centres(described_scene)
+    value_NT4 = np.zeros((*where_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
+    for number, shown in scenes.items():
+        things = centres(shown)
         places = [*things, *_empty(things, number)]
         where_NT2[number, : len(places)] = places
+        value_NT4[number, : len(things)] = [
+            [VALUES.index(thing[name]) for name in ATTRIBUTES] for thing in shown["objects"]
+        ]
     bits = np.zeros((len(train.question), SETS), np.uint16)  # in the order of the file
     path = question_file(directory, str(training_split(directory)))
     of_file = {scene["image_filename"]: scene for scene in scenes.values()}
@@ -74,7 +93,13 @@ def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
         if scene := of_file.get(entry["image_filename"]):
             bits[place] = _bits(path, place, entry, scene)
     given = {field.name: getattr(train, field.name) for field in fields(train)}
-    return PointingDataset(**given, where=where_NT2, meant=bits[train.place])
+    asked = np.array([list(ATTRIBUTES).index(name) if name in ATTRIBUTES else -1 for name in _attributes(train.kinds)])
+    return PointingDataset(**given, where=where_NT2, value=value_NT4, meant=bits[train.place], asked=asked[train.kind])
+
+
+def _attributes(kinds: Sequence[str]) -> list[str]:
+    """What questions of each kind ask for: query_size, and equal_size, for a size; some for nothing of the sort."""
+    return [kind.partition("_")[2] for kind in kinds]
 
 
 def meant(program: Program, scene: Scene) -> list[list[int]]:

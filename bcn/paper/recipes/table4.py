@@ -45,7 +45,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             vectors="random",
             deviations=(*OPEN, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    epochs, sight, pointing, peak, batch = 16, 4, 4, 0.002, 16
+    epochs, sight, pointing, peak, batch = 13, 5, 2, 0.002, 16
     return replace(
         recipe,
         scale=scale,
@@ -76,9 +76,9 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             f"weight decay of 0 instead of {recipe.optim.weight_decay:g}",
             "images are moved by up to a 16th of their size, and half of them mirrored, with left and right exchanged "
             "in the questions",
-            f"scenes teach, in training alone: in the first {sight} epochs the CNN tells what is where, then in "
-            f"{pointing} the network points at the things that are meant, which programs find, and afterwards answers "
-            "and points, with equal weight; cnn-lstm is taught the same with a head of its own",
+            f"scenes and programs teach, in training alone: for {sight} epochs the CNN tells what is where, for "
+            f"{pointing} more the network points at the things that are meant, and then answers and points, with equal "
+            "weight; multirn points with g, the others with a linear layer of their own",
         ),
     )
 
@@ -158,7 +158,7 @@ def rival(name: str, scale: Scale) -> Recipe:
 def blind(name: str, scale: Scale) -> Recipe:
     """A rival that does not see the image, so that there is nothing to teach it with, or to move."""
     recipe = rival(name, scale)
-    epochs = recipe.epochs - recipe.sight
-    unseen = f"it does not see images: {epochs} epochs of answers, without sight, pointing and moved images"
+    epochs = recipe.epochs - recipe.sight - recipe.pointing
+    unseen = f"it does not see images: as many epochs of answers as the others, {epochs}, and nothing else"
     deviations = (*recipe.deviations, unseen) if recipe.sight else recipe.deviations
     return replace(recipe, epochs=epochs, sight=0, pointing=0, augment=False, deviations=deviations)
