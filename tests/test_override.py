@@ -60,3 +60,11 @@ def test_the_wording_of_a_recipe_does_not_make_another_run() -> None:
     assert run_id(replace(recipe, deviations=("said better",)), 3) == run_id(recipe, 3)
     assert run_id(replace(recipe, batch=8), 3) != run_id(recipe, 3)
     assert run_id(recipe, 3).startswith("blobs-plain-smoke-3-")
+
+
+def test_a_record_with_fields_that_went_is_read_where_they_did_nothing() -> None:
+    recipe = plain("smoke")
+    written = json.loads(json.dumps(asdict(recipe))) | {"lessons": [], "f_anew": 0, "short_first": 0, "rehearse": 0}
+    assert from_json(written) == recipe
+    with pytest.raises(BcnError, match="another version of bcn .*lessons"):
+        from_json(written | {"lessons": [2, 3]})

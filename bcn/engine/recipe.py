@@ -82,6 +82,10 @@ LATER = {"vectors": "random", "sight": 0, "pointing": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
 
+GONE = {"lessons": (), "f_anew": 0, "short_first": 0, "rehearse": 0}
+"""fields that went, and the value at which they did nothing: records from then are still records"""
+
+
 def fingerprint(recipe: Recipe) -> str:
     """Eight hexadecimal digits of everything that decides the run."""
     decisive = {
@@ -126,6 +130,7 @@ def from_json(value: dict[str, Any]) -> Recipe:
     """
     try:
         fields = {key: _tuples(item) for key, item in value.items() if key not in ("data", "optim")}
+        fields = {key: item for key, item in fields.items() if key not in GONE or item != GONE[key]}
         data = Data(**{key: _tuples(item) for key, item in value["data"].items()})
         optim = Optim(**{key: _tuples(item) for key, item in value["optim"].items()})
         return Recipe(data=data, optim=optim, **fields)
