@@ -66,5 +66,5 @@ def test_a_record_with_fields_that_went_is_read_where_they_did_nothing() -> None
     recipe = plain("smoke")
     written = json.loads(json.dumps(asdict(recipe))) | {"lessons": [], "f_anew": 0, "short_first": 0, "rehearse": 0}
     assert from_json(written) == recipe
-    with pytest.raises(BcnError, match="another version of bcn .*lessons"):
+    with pytest.raises(BcnError, match=r"another version of bcn .*lessons"):
         from_json(written | {"lessons": [2, 3]})
