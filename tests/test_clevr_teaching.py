@@ -259,6 +259,15 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     assert {name for name in begun if name.startswith("answer.f.")} <= asked
 
 
+@pytest.mark.parametrize("name", ["multirn", "multirn-h", "cnn-lstm", "rn", "cnn-lstm-sa", "film-pixels"])
+def test_in_every_row_the_layer_that_answers_is_the_one_that_muon_leaves_to_adam(name: str) -> None:
+    recipe = find_recipe(f"table4/{name}", "cpu")
+    state = State.begin(recipe, seed=0, device=torch.device("cpu"))
+    f = state.model.answer.f
+    assert f[-1].weight not in state.optimiser.matrices
+    assert f[-3].weight in state.optimiser.matrices
+
+
 def test_the_loss_of_pointing_is_that_of_places_that_are_there() -> None:
     """Three places in the first image, two of them in one object; one in the second, whose other questions are none."""
     torch.manual_seed(0)

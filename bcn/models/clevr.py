@@ -162,16 +162,14 @@ class Pointing(nn.Module):
 
     def __init__(self, model: Asked, ways: int, objects: int) -> None:
         super().__init__()
-        self.model, self.ways, answer = model, ways, cast(RelationModel, model.answer)
-        if isinstance(answer.relation, MultiRelation):
-            last: nn.Module = answer.relation.g[-1]
-        else:
-            last = self.point = nn.Linear(
-                cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features, objects * ways
-            )
-        with (
-            torch.no_grad()
-        ):  # nearly all of it is to be silent: when it has to learn that, the CNN forgets what it sees
+        answer = cast(RelationModel, model.answer)
+        last = answer.relation.g[-1] if isinstance(answer.relation, MultiRelation) else None
+        if last is None:
+            heard = cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features
+            last = self.point = nn.Linear(heard, objects * ways)
+        self.model, self.ways = model, ways  # the model after the layer that points, as it is its last that answers
+        # Nearly all is to be silent: where that has to be learned first, the CNN forgets what it sees.
+        with torch.no_grad():
             cast(Tensor, last.weight).mul_(QUIET)
             cast(Tensor, last.bias).fill_(SILENT)
 
