@@ -122,11 +122,11 @@ def test_pointing_tells_which_things_a_question_means(made: Path) -> None:
     """Against the words of questions that have no relation, and for all against the answer that follows."""
     data, plain, empty = pointed(made), 0, 0
     batch = data[np.arange(len(data))]
-    assert batch.meant.shape == (*batch.answer.shape, batch.place.shape[1], 2 * 16)
+    assert batch.meant.shape == (*batch.answer.shape, batch.point.shape[1], 2 * 16)
     for row, shade in enumerate(batch.image[:, 0, 0, 0].tolist()):
         scene = make_scene(shade)
         pixels = [thing["pixel_coords"][:2] for thing in scene["objects"]]
-        at = batch.place[row][~batch.place[row].isnan().any(1)]
+        at = batch.point[row][~batch.point[row].isnan().any(1)]
         things = torch.tensor(pixels) / torch.tensor([480, 320])
         assert torch.allclose(at[: len(things)], things)
         assert (at[len(things) :, None] - things).abs().amax(-1).min() > 0.125  # nothing is there, or near
@@ -175,22 +175,22 @@ def test_images_and_the_places_of_their_things_are_moved_and_mirrored_together(m
     """A bright pixel where each thing is stays where it is told to be, unless it left the image."""
     data = pointed(made)
     batch = data[np.arange(len(data))]
-    image, places = torch.zeros_like(batch.image), (batch.place * 128).long()
-    there = ~batch.place.isnan().any(-1)
+    image, places = torch.zeros_like(batch.image), (batch.point * 128).long()
+    there = ~batch.point.isnan().any(-1)
     for row in range(len(image)):
         for x, y in places[row][there[row]].tolist():
             image[row, :, y, x] = 255
-    batch = batch._replace(image=image, place=(places + 0.5) / 128 + torch.where(there, 0, torch.nan)[..., None])
+    batch = batch._replace(image=image, point=(places + 0.5) / 128 + torch.where(there, 0, torch.nan)[..., None])
     moved = data.augment(batch, torch.Generator().manual_seed(1))
-    mirrored, found = (moved.place[:, 0] - batch.place[:, 0]).abs()[:, 0] > 17 / 128, 0
+    mirrored, found = (moved.point[:, 0] - batch.point[:, 0]).abs()[:, 0] > 17 / 128, 0
     assert 0 < mirrored.sum() < len(mirrored)
     for row in range(len(image)):
-        for x, y in (moved.place[row][there[row]] * 128).tolist():
+        for x, y in (moved.point[row][there[row]] * 128).tolist():
             if 0 <= x < 128 and 0 <= y < 128:
                 assert moved.image[row, 0, int(y), int(x)] == 255
                 found += 1
     assert found > 40
-    assert moved.place.isnan().any(-1).equal(~there)
+    assert moved.point.isnan().any(-1).equal(~there)
     assert moved.meant.equal(batch.meant)
 
 
@@ -245,6 +245,7 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
         record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
         weights.append(load_weights(tmp_path / "runs" / run_id(recipe, 0) / "last.safetensors")[0])
         assert record["data"]["sight"] == open_sight(made, open_questions(made, "train"), (8, 8)).checksum()
+    assert ["accuracy" in epoch for epoch in record["curve"]] == [False, False, True]  # nothing is asked before
     assert record["data"]["train"] == pointed(made).checksum() != open_questions(made, "train").checksum()
     complete = Sets.open(seeing, made).complete(seeing)
     begun = State.begin(complete, seed=0, device=torch.device("cpu")).model.state_dict()
@@ -286,7 +287,7 @@ def test_the_loss_of_pointing_is_that_of_places_that_are_there() -> None:
                     else:
                         far = max(0.0, said + 0.3) ** 2
                     total += far / 2 / len(places)
-    batch = Batch(torch.zeros(2, 1, 1, 1), answer, place=place, meant=meant)
+    batch = Batch(torch.zeros(2, 1, 1, 1), answer, point=place, meant=meant)
     assert float(pointing_sum(pointed, at, batch)) == pytest.approx(total, rel=1e-5)
 
 

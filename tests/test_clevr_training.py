@@ -1,4 +1,4 @@
-"""What training makes of images and questions: their order, augmentation, and short questions first."""
+"""What training makes of images and questions: their order, and augmentation."""
 
 from pathlib import Path
 
@@ -7,11 +7,7 @@ import pytest
 import torch
 from clevr_folder import clevr_folder
 
-from bcn.data.clevr.format import open_questions, shortest
-from bcn.data.clevr.program import kind_of
-from bcn.data.clevr.question import make_questions
-from bcn.data.clevr.scene import make_scene
-from bcn.data.clevr.vocabulary import tokens
+from bcn.data.clevr.format import open_questions
 
 
 @pytest.fixture
@@ -54,24 +50,3 @@ def test_augmentation_moves_and_mirrors_images(clevr: Path) -> None:
     assert exchanged > 10
     assert torch.equal(varied.image, again.image)
     assert varied.answer is asked.answer
-
-
-def test_short_questions_come_first(clevr: Path) -> None:
-    dataset = open_questions(clevr, "train", size=16)
-    whole = dataset[[0, 1, 2]]  # the second image has three questions, the others ten
-    for share, counts in ((0, (2, 2, 2)), (0.5, (6, 3, 6)), (0.99, (9, 3, 9))):
-        short = shortest(whole, share)
-        assert short.question is not None
-        assert short.kind is not None
-        assert (short.answer >= 0).sum(1).tolist() == list(counts)
-        for row, count in enumerate(counts):
-            asked = make_questions(make_scene(row))[: 3 if row == 1 else 10]
-            chosen = sorted(asked, key=lambda question: len(tokens(question["question"])))[:count]
-            for place, question in enumerate(chosen):
-                assert dataset.vocabulary.decode(short.question[row, place]) == tokens(question["question"])
-                assert dataset.answers[short.answer[row, place]] == question["answer"]
-                assert dataset.kinds[short.kind[row, place]] == kind_of(question["program"])
-        assert short.question.shape[2] == int((short.question != 0).sum(-1).max())
-    assert torch.equal(short.image, whole.image)
-    one = shortest(open_questions(clevr, "train", size=16)[[1]], 0.9)
-    assert one.answer.shape == (1, 2)

@@ -1,4 +1,4 @@
-"""Muon: what it makes of a matrix, what it leaves to Adam, and f that starts anew."""
+"""Muon: what it makes of a matrix, and what it leaves to Adam."""
 
 import copy
 

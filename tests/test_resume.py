@@ -96,7 +96,7 @@ def assert_same(run: Path, undisturbed: Path) -> None:
 @pytest.mark.parametrize(
     "recipe",
     [multirn, muon, lambda: replace(normed("smoke"), epochs=12)],
-    ids=["relation", "Muon, f anew", "classifier"],
+    ids=["relation", "Muon", "classifier"],
 )
 def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callable[[], Recipe]) -> None:
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"

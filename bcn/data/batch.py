@@ -1,6 +1,6 @@
 """What every data set gives: a batch is images, each with all of its questions (idea 2 of the design).
 
-B images, T places in each, Q questions about it, D numbers or L words in a question, C channels, H x W pixels.
+B images, T points in each, Q questions about it, D numbers or L words in a question, C channels, H x W pixels.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ class Batch(NamedTuple):
     """(B, Q) index of the kind of question"""
     centre: Tensor | None = None
     """(B, 2) x and y of the object's centre, in units of the image's width and height"""
-    place: Tensor | None = None
-    """(B, T, 2) x and y of things and of places without one, in the same units, NaN where an image has fewer"""
+    point: Tensor | None = None
+    """(B, T, 2) x and y of things and of points where there is none, in the same units, NaN where an image has fewer"""
     meant: Tensor | None = None
-    """(B, Q, T, M) 1 where what is at a place has to do with the answer in one of M ways, 0 elsewhere"""
+    """(B, Q, T, M) 1 where what is at a point has to do with the answer in one of M ways, 0 elsewhere"""
 
 
 @dataclass(frozen=True)

@@ -89,12 +89,12 @@ def loss_sum(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise
 def pointing_sum(pointed_BQTcM: Tensor, object_BT: Tensor, batch: Batch) -> Tensor:
     """How far pointing is from 1 for what is meant, and above silence for the rest: squared, summed over ways.
 
-    For every question it is the mean over places, and all questions are summed. Of places in one object, what is
+    For every question it is the mean over points, and all questions are summed. Of points in one object, what is
     meant at one of them is meant.
     """
-    assert batch.place is not None
+    assert batch.point is not None
     assert batch.meant is not None
-    there_BT = ~batch.place.isnan().any(-1)
+    there_BT = ~batch.point.isnan().any(-1)
     same_BTT = (object_BT[:, :, None] == object_BT[:, None]) & there_BT[:, None]
     meant_BQT1M = torch.einsum("bts,bqsm->bqtm", same_BTT.to(batch.meant), batch.meant).clamp(max=1)[..., None, :]
     short, loud = (1 - pointed_BQTcM).square(), F.relu(pointed_BQTcM + MARGIN).square()

@@ -93,6 +93,11 @@ class Trainer:
         seeing = self.sets.sight is not None and self.state.position.epoch < self.recipe.sight
         return self.sets.sight if seeing and self.sets.sight is not None else self.sets.train
 
+    @property
+    def answers(self) -> bool:
+        """Whether this epoch asks for answers, after sight and pointing."""
+        return self.state.position.epoch >= self.recipe.sight + self.recipe.pointing
+
     def order(self, data: Dataset) -> np.ndarray:
         """The rows of a data set in the order of this epoch, as many as its steps take."""
         return np.resize(data.order(self.state.position.epoch, seed=self.seed), self.per_epoch * self.recipe.batch)
@@ -128,18 +133,18 @@ class Trainer:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The sum over this rank's answers, and where it is taught to point, over what it points at."""
         image_BCHW = self.sets.train.preprocessing(batch.image)
-        if batch.place is None:
+        if batch.point is None:
             return loss_sum(*ask(model, image_BCHW, batch.question), batch, localise=self.recipe.localise)
-        logits_BQA, pointed_BQTcM, object_BT = model(image_BCHW, batch.question, batch.place)
+        logits_BQA, pointed_BQTcM, object_BT = model(image_BCHW, batch.question, batch.point)
         pointed = pointing_sum(pointed_BQTcM, object_BT, batch)
         return pointed if logits_BQA is None else pointed + loss_sum(logits_BQA, None, batch, localise=False)
 
     def distributed(self) -> nn.Module:
         """What a step of this epoch calls: gradients averaged, BatchNorm statistics those of the first rank."""
-        state, recipe = self.state, self.recipe
+        state = self.state
         model = (state.sight if self.training is self.sets.sight else state.pointing) or state.model
         if isinstance(model, Pointing):
-            model.answers = state.position.epoch >= recipe.sight + recipe.pointing
+            model.answers = self.answers
         if self.ranks.world == 1:
             return model
         devices = [self.ranks.device] if self.ranks.device.type == "cuda" else None
@@ -167,7 +172,7 @@ class Trainer:
         state, at = self.state, self.state.position
         self.share_losses()
         event = {"event": "epoch", "epoch": at.epoch + 1, "step": at.step, "loss": float(state.loss) / at.index}
-        if self.sets.val is not None:
+        if self.sets.val is not None and self.answers:
             tally = self.evaluate(self.sets.val)
             event |= {"val_loss": tally.mean_loss, **headline(metrics(tally, self.sets.val))}
             if state.keep_best((tally.correct, -tally.loss)) and state.best is not None:

@@ -154,7 +154,7 @@ class Pointing(nn.Module):
     answer, and is silent for objects that do not, so that only what is meant is in the sum. A model that says nothing
     of an object by itself says it of all places at once, by a linear layer on the one that its answer comes from.
 
-    B images with T places, Q questions about each, A answers, n objects, M ways, each in c channels.
+    B images with T points, Q questions about each, A answers, n objects, M ways, each in c channels.
     """
 
     answers = True
@@ -173,12 +173,12 @@ class Pointing(nn.Module):
             cast(Tensor, last.weight).mul_(QUIET)
             cast(Tensor, last.bias).fill_(SILENT)
 
-    def forward(self, image_BCHW: Tensor, question: Tensor, place_BT2: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+    def forward(self, image_BCHW: Tensor, question: Tensor, point_BT2: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         """Logits of answers (B, Q, A), where it answers; (B, Q, T, c, M), above 0 for what is meant; objects (B, T)."""
         answer = cast(RelationModel, self.model.answer)
         relation, f = answer.relation, cast(nn.Sequential, answer.f)
         map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question(question)
-        object_BT = at(place_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
+        object_BT = at(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
         if isinstance(relation, MultiRelation):
             logits_BQA = f(relation(map_BCHW, question_BQD)) if self.answers else None
             pointed_BQTG = relation.each(map_BCHW, question_BQD, object_BT)

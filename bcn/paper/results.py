@@ -125,6 +125,8 @@ def read_result(path: Path) -> Result:
         return result
     except OSError as error:
         raise BcnError(f"cannot read {path}: {error.strerror}") from error
+    except BcnError as error:
+        raise BcnError(f"{path}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BcnError(f"{path} is not the record of a run ({error}); remove it and train the run again") from error
 

@@ -111,21 +111,21 @@ class QuestionDataset(Dataset):
         """
         border, words = batch.image.shape[2] // 16, self.vocabulary.words
         moved_BCHW, by_B2 = random_crop(pad(batch.image, [border] * 4, mode="replicate"), border, generator)
-        place_BT2 = None if batch.place is None else batch.place + by_B2[:, None] / batch.image.shape[2]
-        batch = batch._replace(image=moved_BCHW, place=place_BT2)
+        point_BT2 = None if batch.point is None else batch.point + by_B2[:, None] / batch.image.shape[2]
+        batch = batch._replace(image=moved_BCHW, point=point_BT2)
         if self.kinds != KINDS or not {"left", "right"} <= set(words):
             return batch
         assert batch.question is not None
         left, right = (words.index(side) + SPECIAL for side in ("left", "right"))
         mirrored_B11 = torch.randint(2, (len(moved_BCHW), 1, 1), generator=generator).bool()
         other_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
-        if place_BT2 is not None:
-            x_BT, y_BT = place_BT2.unbind(-1)
-            place_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
+        if point_BT2 is not None:
+            x_BT, y_BT = point_BT2.unbind(-1)
+            point_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
         return batch._replace(
             image=moved_BCHW.flip(3).where(mirrored_B11[..., None], moved_BCHW),
             question=other_BQL.where(mirrored_B11, batch.question),
-            place=place_BT2,
+            point=point_BT2,
         )
 
     def checksum(self) -> str:

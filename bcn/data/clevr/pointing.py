@@ -2,10 +2,10 @@
 
 What a program counts, looks for or describes is a set of things, or two where it compares: those meant first, and those
 meant second. Programs run over scenes give them; no file holds them. A thing has to do with the answer in one of
-2 x 16 ways: it is meant first, or second, and where an attribute is asked for, it has one of 15 values. Of places where
+2 x 16 ways: it is meant first, or second, and where an attribute is asked for, it has one of 15 values. Of points where
 nothing is, nothing is meant.
 
-N images, T most places of an image, U questions; B images of a batch, Q questions about each, M ways.
+N images, T most points of an image, U questions; B images of a batch, Q questions about each, M ways.
 """
 
 import hashlib
@@ -33,15 +33,15 @@ WAYS = SETS * (1 + len(VALUES))
 BITS = 16
 """of a number that holds a set of things"""
 EMPTY, FAR = 4, 0.125
-"""places of each image where nothing is within so much of its width and height"""
+"""points of each image with no centre of a thing within so much of its width and height"""
 
 
 @dataclass(eq=False)
 class PointingDataset(QuestionDataset):
     """Images with questions in words, and the things that these mean."""
 
-    where: np.ndarray = None  # type: ignore[assignment]
-    """(N, T, 2) x and y of the centres of things, and then of places without one; NaN where there are fewer"""
+    point: np.ndarray = None  # type: ignore[assignment]
+    """(N, T, 2) x and y of the centres of things, and then of points where there is none; NaN where there are fewer"""
     value: np.ndarray = None  # type: ignore[assignment]
     """(N, T, 4) what things are like, as places in VALUES"""
     meant: np.ndarray = None  # type: ignore[assignment]
@@ -54,19 +54,19 @@ class PointingDataset(QuestionDataset):
         place_BQ = rows[:, 1:2] + np.arange(batch.answer.shape[1])
         place_BQ = np.where(place_BQ < rows[:, 1:2] + rows[:, 2:], place_BQ, 0)
         asked_BQ = self.asked[place_BQ]
-        meant_BQT2 = self.meant[place_BQ][:, :, None] >> np.arange(self.where.shape[1])[:, None] & 1
+        meant_BQT2 = self.meant[place_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None] & 1
         value_BQT = np.take_along_axis(self.value[rows[:, 0]].swapaxes(1, 2), asked_BQ[..., None], 1)
         of_value_BQTv = (value_BQT[..., None] == np.arange(len(VALUES))) & (asked_BQ >= 0)[..., None, None]
         way_BQTw = np.concatenate([np.ones_like(of_value_BQTv[..., :1]), of_value_BQTv], axis=-1)
         meant_BQT2w = meant_BQT2[..., None] * way_BQTw[..., None, :]
         return batch._replace(
-            place=torch.from_numpy(self.where[rows[:, 0]]),
+            point=torch.from_numpy(self.point[rows[:, 0]]),
             meant=torch.from_numpy(meant_BQT2w.astype(np.float32)).flatten(-2),
         )
 
     def checksum(self) -> str:
         digest = hashlib.sha256(super().checksum().encode())
-        for array in (self.where, self.value, self.meant, self.asked):
+        for array in (self.point, self.value, self.meant, self.asked):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -77,12 +77,12 @@ def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
     most = max(len(scene["objects"]) for scene in scenes.values())
     if most > BITS:
         raise BcnError(f"a scene of {train.split} has {most} things: accepted are {BITS}, train with pointing=0")
-    where_NT2 = np.full((len(train.files), most + EMPTY, 2), np.nan, np.float32)
-    value_NT4 = np.zeros((*where_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
+    point_NT2 = np.full((len(train.files), most + EMPTY, 2), np.nan, np.float32)
+    value_NT4 = np.zeros((*point_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
     for number, shown in scenes.items():
         things = centres(shown)
-        places = [*things, *_empty(things, number)]
-        where_NT2[number, : len(places)] = places
+        points = [*things, *_empty(things, number)]
+        point_NT2[number, : len(points)] = points
         value_NT4[number, : len(things)] = [
             [VALUES.index(thing[name]) for name in ATTRIBUTES] for thing in shown["objects"]
         ]
@@ -94,7 +94,7 @@ def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
             bits[place] = _bits(path, place, entry, scene)
     given = {field.name: getattr(train, field.name) for field in fields(train)}
     asked = np.array([list(ATTRIBUTES).index(name) if name in ATTRIBUTES else -1 for name in _attributes(train.kinds)])
-    return PointingDataset(**given, where=where_NT2, value=value_NT4, meant=bits[train.place], asked=asked[train.kind])
+    return PointingDataset(**given, point=point_NT2, value=value_NT4, meant=bits[train.place], asked=asked[train.kind])
 
 
 def _attributes(kinds: Sequence[str]) -> list[str]:
@@ -102,12 +102,12 @@ def _attributes(kinds: Sequence[str]) -> list[str]:
     return [kind.partition("_")[2] for kind in kinds]
 
 
-def meant(program: Program, scene: Scene) -> list[list[int]]:
+def find_meant(program: Program, scene: Scene) -> list[list[int]]:
     """The sets of things that a program ends with: two where it compares, otherwise one.
 
     >>> scene = {"objects": [{"color": "red"}, {"color": "blue"}, {"color": "red"}]}
     >>> red = {"function": "filter_color", "inputs": [0], "value_inputs": ["red"]}
-    >>> meant([{"function": "scene"}, red, {"function": "count", "inputs": [1]}], scene)
+    >>> find_meant([{"function": "scene"}, red, {"function": "count", "inputs": [1]}], scene)
     [[0, 2]]
     """
     values, found = run(program, scene), []
@@ -119,7 +119,7 @@ def meant(program: Program, scene: Scene) -> list[list[int]]:
 
 
 def _empty(things: list[tuple[float, float]], number: int) -> list[tuple[float, float]]:
-    """Places that are far from all things, up to four: which ones, the image's number decides."""
+    """Points that are far from all things, up to four: which ones, the image's number decides."""
     draws, found = np.random.default_rng(number), []
     for x, y in draws.random((16, 2)).tolist():
         if all(max(abs(x - thing[0]), abs(y - thing[1])) > FAR for thing in things):
@@ -132,7 +132,7 @@ def _bits(path: Path, place: int, entry: dict[str, Any], scene: Scene) -> list[i
     if not entry.get("program"):
         raise BcnError(f"{path}, question {place}: it has no program, to point by: train with pointing=0")
     try:
-        found = meant(entry["program"], scene)
+        found = find_meant(entry["program"], scene)
     except (LookupError, TypeError, BcnError) as error:
         raise BcnError(f"{path}, question {place}: its program does not fit its scene ({error})") from error
     return [sum(1 << thing for thing in things) for things in (*found, [], [])[:SETS]]
