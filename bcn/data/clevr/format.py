@@ -81,9 +81,7 @@ class QuestionDataset(Dataset):
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         rows = self.rows[np.asarray(index, np.intp)]
-        place_BQ = rows[:, 1:2] + np.arange(rows[:, 2].max())
-        asked_BQ = place_BQ < rows[:, 1:2] + rows[:, 2:]
-        place_BQ = np.where(asked_BQ, place_BQ, 0)
+        place_BQ, asked_BQ = self._asked(rows)
         question_BQL = np.where(asked_BQ[..., None], self.question[place_BQ], PADDING)
         longest = int((question_BQL != PADDING).sum(-1).max())
         return Batch(
@@ -92,6 +90,12 @@ class QuestionDataset(Dataset):
             question=torch.from_numpy(question_BQL[..., : max(longest, 1)].astype(np.int64)),
             kind=torch.from_numpy(np.where(asked_BQ, self.kind[place_BQ], 0)) if self.kinds else None,
         )
+
+    def _asked(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the questions of some rows stand, 0 where a row has fewer than others, and where it has one."""
+        place_BQ = rows[:, 1:2] + np.arange(rows[:, 2].max())
+        asked_BQ = place_BQ < rows[:, 1:2] + rows[:, 2:]
+        return np.where(asked_BQ, place_BQ, 0), asked_BQ
 
     def first(self, images: int) -> "QuestionDataset":
         """The same with the first so many images only."""

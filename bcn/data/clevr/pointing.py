@@ -36,23 +36,22 @@ EMPTY, FAR = 4, 0.125
 """points of each image with no centre of a thing within so much of its width and height"""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class PointingDataset(QuestionDataset):
     """Images with questions in words, and the things that these mean."""
 
-    point: np.ndarray = None  # type: ignore[assignment]
+    point: np.ndarray
     """(N, T, 2) x and y of the centres of things, and then of points where there is none; NaN where there are fewer"""
-    value: np.ndarray = None  # type: ignore[assignment]
+    value: np.ndarray
     """(N, T, 4) what things are like, as places in VALUES"""
-    meant: np.ndarray = None  # type: ignore[assignment]
+    meant: np.ndarray
     """(U, 2) bit t is set where thing t is one of those that are meant first, and those that are meant second"""
-    asked: np.ndarray = None  # type: ignore[assignment]
+    asked: np.ndarray
     """(U,) which attribute is asked for; -1 for none"""
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         batch, rows = super().__getitem__(index), self.rows[np.asarray(index, np.intp)]
-        place_BQ = rows[:, 1:2] + np.arange(batch.answer.shape[1])
-        place_BQ = np.where(place_BQ < rows[:, 1:2] + rows[:, 2:], place_BQ, 0)
+        place_BQ, _ = self._asked(rows)
         asked_BQ = self.asked[place_BQ]
         meant_BQT2 = self.meant[place_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None] & 1
         value_BQT = np.take_along_axis(self.value[rows[:, 0]].swapaxes(1, 2), asked_BQ[..., None], 1)
