@@ -75,14 +75,17 @@ def card(name: str, entry: dict[str, Any]) -> str:
     recipe = find_recipe(entry["recipe"], entry["scale"])
     asked = "relational" in entry["metrics"] or name.startswith("clevr/")
     held_out, counted = recipe.data.split == "train", cost(recipe).parameters
-    statistics = f" ({counted:,} with BatchNorm's statistics)" if counted != entry["parameters"] else ""
+    statistics = f" ({counted:,} with BatchNorm's statistics)" if not asked and counted != entry["parameters"] else ""
+    taught = " In training, and only there, scenes and programs showed it which things are meant." * bool(
+        recipe.pointing
+    )
     what, of_many = ("question", " where 20 are asked about an image") if asked else ("image", "")
     lines = [
         f"# {name}",
         "",
         f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
         f"in {entry['cpu_minutes']:.0f} minutes of one core; the weights of epoch {entry['epoch']}, "
-        f"{'the best on the validation images' if held_out else 'the last'}.",
+        f"{'the best on the validation images' if held_out else 'the last'}.{taught}",
         "",
         f"{entry['parameters']:,} parameters{statistics}; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
         f"{'an' if what == 'image' else 'a'} {what} as the paper counts them, "
