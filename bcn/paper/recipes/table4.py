@@ -63,17 +63,17 @@ def at_scale(recipe: Recipe, scale: Scale, *, sees: bool = True) -> Recipe:
             deviations=(*OPEN, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
     sight, pointing, answering, peak, batch = 5, 2, 6, 0.002, 16
-    if not sees:
-        sight = pointing = 0
-    epochs = sight + pointing + answering
-    taught = (
-        "images are moved by up to a 16th of their size, and half of them mirrored, with left and right exchanged in "
-        "the questions",
-        f"scenes and programs teach, in training alone: for {sight} epochs the CNN tells what is where, for {pointing} "
-        "more the network points at the things that are meant, and then answers and points, with equal weight; multirn "
-        "points with g, the others with a linear layer of their own",
+    changed = (
+        f"{answering} epochs of answers in steps of {batch} images, Muon instead of Adam, one-cycle to {peak:g}, "
+        "averaged weights, gradients clipped, instead of 400 epochs of falling rates",
+        f"weight decay of 0 instead of {recipe.optim.weight_decay:g}",
+        f"scenes and programs teach what sees the image, in training alone: for {sight} epochs before these the CNN "
+        f"tells what is where, for {pointing} the network points at the things that are meant, and then answers and "
+        "points, with equal weight; multirn points with g, the others with a linear layer of their own; q-type and "
+        "lstm are not taught",
+        "the images of what sees them are moved by up to a 16th of their size, and half of them mirrored, with left "
+        "and right exchanged in the questions",
     )
-    blind = (f"it does not see the image: as many epochs of answers as the others, {answering}, and nothing else",)
     return replace(
         recipe,
         scale=scale,
@@ -91,19 +91,12 @@ def at_scale(recipe: Recipe, scale: Scale, *, sees: bool = True) -> Recipe:
             average=0.999,
         ),
         batch=batch,
-        epochs=epochs,
+        epochs=sight + pointing + answering if sees else answering,
         augment=sees,
-        sight=sight,
-        pointing=pointing,
+        sight=sight if sees else 0,
+        pointing=pointing if sees else 0,
         vectors="random",
-        deviations=(
-            *OPEN,
-            *LIKE,
-            f"{epochs} epochs in steps of {batch} images, Muon instead of Adam, one-cycle to {peak:g}, averaged "
-            "weights, gradients clipped, instead of 400 epochs of falling rates",
-            f"weight decay of 0 instead of {recipe.optim.weight_decay:g}",
-            *(taught if sees else blind),
-        ),
+        deviations=(*OPEN, *LIKE, *changed),
     )
 
 
