@@ -90,8 +90,8 @@ class Trainer:
     @property
     def training(self) -> Dataset:
         """What this epoch trains on: sight, or the training split."""
-        seeing = self.sets.sight is not None and self.state.position.epoch < self.recipe.sight
-        return self.sets.sight if seeing and self.sets.sight is not None else self.sets.train
+        sight, epoch = self.sets.sight, self.state.position.epoch
+        return sight if sight is not None and epoch < self.recipe.sight else self.sets.train
 
     @property
     def answers(self) -> bool:
