@@ -23,10 +23,12 @@ static inline struct corner find(long x, long y, float dx, float dy, long height
     return found;
 }
 
-/* From a to b, and never beyond either. */
+/* From a to b, and never beyond either. Both ends are computed: which is nearer cannot be foretold, and a wrong guess costs
+ * more than the sum. */
 static inline float between(float a, float b, float share)
 {
-    return share < 0.5f ? a + share * (b - a) : b - (1 - share) * (b - a);
+    float step = b - a, from[2] = {b - (1 - share) * step, a + share * step};
+    return from[share < 0.5f];
 }
 
 void bcn_resample(long images, long height, long width, long channels, const float *restrict map,
