@@ -30,6 +30,7 @@ from bcn.engine.train import Trainer, train
 from bcn.errors import BcnError
 from bcn.models.clevr import Pointing
 from bcn.models.registry import create_model
+from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe
 
 IMAGES = {"train": 12, "val": 2, "test": 2}
@@ -260,6 +261,21 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     assert {name for name in begun if name.startswith("answer.f.")} <= asked
 
 
+def test_every_phase_of_a_run_is_measured_with_its_own_steps(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCN_DATA", str(made))
+    taken, step = [], Trainer.step
+
+    def noted(self: Trainer, model: torch.nn.Module, *given: object, **named: object) -> torch.Tensor:
+        taken.append((self.state.position.epoch, type(model).__name__, self.answers))
+        return step(self, model, *given, **named)
+
+    monkeypatch.setattr(Trainer, "step", noted)
+    recipe = taught(1, 2)
+    estimate = measure(recipe, alone=False)
+    assert set(taken) == {(0, "RelationModel", False), (1, "Pointing", False), (2, "Pointing", True)}
+    assert estimate.steps == 4 * (IMAGES["train"] // 4)
+
+
 @pytest.mark.parametrize("name", ["multirn", "multirn-h", "cnn-lstm", "rn", "cnn-lstm-sa", "film-pixels"])
 def test_in_every_row_the_layer_that_answers_is_the_one_that_muon_leaves_to_adam(name: str) -> None:
     recipe = find_recipe(f"table4/{name}", "cpu")
@@ -359,5 +375,8 @@ def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     content["scenes"][0]["relationships"] = dict.fromkeys(("left", "right", "front", "behind"), [[]] * 17)
     scenes.write_text(json.dumps(content))
     refused(recipe, "a scene of train has 17 things: accepted are 16, train with pointing=0")
+    content["scenes"].pop()
+    scenes.write_text(json.dumps(content))
+    refused(recipe, f"describes {IMAGES['train'] - 1} of the {IMAGES['train']} images of train: get its own, or")
     scenes.unlink()
     refused(recipe, "CLEVR_train_scenes.json is not there, to be taught by")

@@ -32,9 +32,14 @@ class Progress:
 
     def __init__(self, title: str, total: int, done: int, *, quiet: bool = False) -> None:
         self.title, self.total, self.done, self.quiet = title, total, done, quiet
-        self.start = self.shown = time.monotonic()
-        self.first, self.samples = done, 0
+        self.shown = time.monotonic()
+        self.begin("the run", total)
         self.bar = None if quiet or not sys.stderr.isatty() else _bar(title, total, done)
+
+    def begin(self, phase: str, until: int) -> None:
+        """From here on, and until a step, the steps are alike: what they tell of the time left holds for these."""
+        self.phase, self.until = phase, until
+        self.start, self.first, self.samples = time.monotonic(), self.done, 0
 
     def step(self, epoch: int, samples: int, loss: Callable[[], float]) -> None:
         self.done += 1
@@ -44,8 +49,10 @@ class Progress:
             return
         self.shown = now
         speed = self.samples / (now - self.start)
-        left = (now - self.start) / (self.done - self.first) * (self.total - self.done)
+        left = (now - self.start) / (self.done - self.first) * (self.until - self.done)
         text = f"epoch {epoch + 1}, loss {loss():.4f}, {speed:,.0f} answers/s, {duration(left)} left"
+        if self.until < self.total:
+            text += f" of {self.phase}"
         if self.bar:
             self.bar.update(self.bar.task_ids[0], completed=self.done, text=text)
         else:

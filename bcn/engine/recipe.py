@@ -96,6 +96,17 @@ def fingerprint(recipe: Recipe) -> str:
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:8]
 
 
+def phases(recipe: Recipe) -> dict[str, int]:
+    """The parts of a run whose steps take unlike times, in their order, and the epochs of each."""
+    first = {
+        "sight": recipe.sight,
+        "pointing": recipe.pointing,
+        "non-relational questions": min(recipe.non_relational_first, recipe.epochs),
+    }
+    parts = {**first, "the run": recipe.epochs - sum(first.values())}
+    return {name: epochs for name, epochs in parts.items() if epochs > 0}
+
+
 def check(recipe: Recipe) -> None:
     """Name every value that cannot be meant."""
     optim, data = recipe.optim, recipe.data

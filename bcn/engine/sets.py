@@ -61,13 +61,7 @@ class Sets(NamedTuple):
             known = {"words": train.vocabulary.words, "answers": train.answers}
         tests = {name: open_for(model, name, "test", data=root, images=data.test, **known) for name in data.tests}
         vectors = _vectors(train, root) if recipe.vectors == "glove" else None
-        seen = None
-        if recipe.sight or recipe.pointing:
-            if not isinstance(train, QuestionDataset):
-                raise BcnError(f"{train.name} has no scenes to be taught by: train with sight=0 and pointing=0")
-            place = find_named(data.name, root)[0]
-            seen = open_sight(place, train, grid(model)) if recipe.sight else None
-            train = open_pointing(place, train) if recipe.pointing else train
+        train, seen = taught(recipe, train, root)
         return cls(train, val, test, tests, vectors, seen)
 
     def complete(self, recipe: Recipe) -> Recipe:
@@ -103,6 +97,17 @@ class Sets(NamedTuple):
             texts = json.dumps([self.train.vocabulary.words, self.train.answers, self.train.kinds])
             checksums["texts"] = hashlib.sha256(texts.encode()).hexdigest()
         return checksums
+
+
+def taught(recipe: Recipe, train: Dataset, root: Path | None) -> tuple[Dataset, SightDataset | None]:
+    """The training split with what scenes tell that its questions mean, and what they tell of its images."""
+    if not (recipe.sight or recipe.pointing):
+        return train, None
+    if not isinstance(train, QuestionDataset):
+        raise BcnError(f"{train.name} has no scenes to be taught by: train with sight=0 and pointing=0")
+    place = find_named(recipe.data.name, root)[0]
+    seen = open_sight(place, train, grid(recipe.model)) if recipe.sight else None
+    return open_pointing(place, train) if recipe.pointing else train, seen
 
 
 def _vectors(dataset: Dataset, root: Path | None) -> Tensor:

@@ -112,7 +112,8 @@ class State:
     def check_finite(self) -> None:
         """Stop a run whose loss or weights are no longer numbers, before anything good on disk is replaced."""
         step = int(self.first_bad)
-        if step == NEVER and not all(bool(tensor.isfinite().all()) for tensor in self.model.parameters()):
+        trained = (tensor for group in self.optimiser.param_groups for tensor in group["params"])
+        if step == NEVER and not all(bool(tensor.isfinite().all()) for tensor in trained):
             step = self.position.step - 1
         if step != NEVER:
             raise BcnError(

@@ -9,6 +9,7 @@ B images in a step over all ranks, Q questions about each, C x H x W pixels.
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from bcn.engine.evaluate import Tally, ask, check_fit, evaluate, loss_sum, metri
 from bcn.engine.log import Progress, TensorBoard, say
 from bcn.engine.machine import default_threads, keep_memory
 from bcn.engine.optimise import rate, update_average
-from bcn.engine.recipe import Recipe, check
+from bcn.engine.recipe import Recipe, check, phases
 from bcn.engine.record import describe, make_record
 from bcn.engine.run import Run, find_begun, opened, run_id
 from bcn.engine.sets import Sets as Sets
@@ -68,6 +69,9 @@ class Trainer:
     def run_epochs(self, progress: Progress) -> None:
         state, at, recipe = self.state, self.state.position, self.recipe
         while at.epoch < recipe.epochs:
+            phase, until = self.phase
+            if phase != progress.phase:
+                progress.begin(phase, until)
             model = self.distributed()
             order = self.order(self.training)
             while at.index < self.per_epoch:
@@ -86,6 +90,16 @@ class Trainer:
             self.validate(progress)
             state.next_epoch()
             self.save()
+
+    @property
+    def phase(self) -> tuple[str, int]:
+        """What this epoch is part of, and the step at which that ends."""
+        ends = accumulate(phases(self.recipe).values())
+        return next(
+            (name, end * self.per_epoch)
+            for name, end in zip(phases(self.recipe), ends, strict=True)
+            if self.state.position.epoch < end
+        )
 
     @property
     def training(self) -> Dataset:

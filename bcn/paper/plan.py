@@ -58,7 +58,8 @@ def missing(table: Table, scale: str, seeds: int, rows: Sequence[str], results: 
 def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     """How long a run takes, from real steps with the threads that it will have.
 
-    With `stand_in`, on made-up images and questions where those of CLEVR, or like CLEVR's, are not here.
+    With `stand_in`, on made-up images and questions where those of CLEVR, or like CLEVR's, are not here; there is
+    nothing then to be taught by, and every step is taken for one that answers.
     """
     import numpy as np
     import torch
@@ -68,29 +69,34 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     from bcn.data.registry import find_entry
     from bcn.engine.distributed import Ranks
     from bcn.engine.machine import default_threads
-    from bcn.engine.sets import Sets, open_for
+    from bcn.engine.recipe import phases
+    from bcn.engine.sets import Sets, open_for, taught
     from bcn.engine.stop import Stop
     from bcn.engine.train import Trainer
 
-    # the later, longer kind of step
-    recipe = replace(recipe, non_relational_first=0, sight=0, pointing=0)
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)
     find = find_entry(data.name).find
     if stand_in and data.name.removesuffix("-224") in made_up.TRAINING and find is not None and not find(None):
         say(f"{data.name} is not here: measured on made-up images and questions")
+        recipe = replace(recipe, sight=0, pointing=0)
         dataset: Dataset = made_up.stand_in(data.name, images=data.train)
     else:
         dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
-    sets = Sets(dataset, None, dataset, {})
+    dataset, sight = taught(recipe, dataset, None)
+    sets = Sets(dataset, None, dataset, {}, None, sight)
     trainer = Trainer(recipe, 0, sets, ranks=Ranks(), stop=Stop())
-    taken: list[float] = []
-    while len(taken) < 4 and sum(taken) < ENOUGH_SECONDS:
-        began = time.perf_counter()
-        batch = trainer.load(np.arange(min(recipe.batch, len(dataset))))
-        trainer.step(trainer.state.model, batch, answers=batch.answer.numel())
-        taken.append(time.perf_counter() - began)
-    return Estimate(min(taken), trainer.total, torch.get_num_threads())
+    at, seconds = trainer.state.position, 0.0
+    for epochs in phases(recipe).values():
+        model, taken = trainer.distributed(), list[float]()
+        while len(taken) < 4 and sum(taken) < ENOUGH_SECONDS:
+            began = time.perf_counter()
+            batch = trainer.load(np.arange(min(recipe.batch, len(trainer.training))))
+            trainer.step(model, batch, answers=int((batch.answer >= 0).sum()))
+            taken.append(time.perf_counter() - began)
+        seconds += min(taken) * epochs / recipe.epochs
+        at.epoch += epochs
+    return Estimate(seconds, trainer.total, torch.get_num_threads())
 
 
 def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: int) -> list[str]:

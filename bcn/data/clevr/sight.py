@@ -86,10 +86,11 @@ def described(directory: Path, train: QuestionDataset) -> dict[int, Scene]:
     found = {
         number: scene for scene in read_scenes(path) if (number := number_of.get(scene["image_filename"], -1)) in wanted
     }
-    if found:
+    if len(found) == len(wanted):
         return found
     raise BcnError(
-        f"{path} describes none of the images of {train.split}: get its own, or train with sight=0 and pointing=0"
+        f"{path} describes {len(found):,} of the {len(wanted):,} images of {train.split}: get its own, or train with "
+        "sight=0 and pointing=0"
     )
 
 
