@@ -1,10 +1,10 @@
 """The hot loop: the sum over objects of what g makes of each, for every question, without ever holding it all.
 
 sum_n relu(... relu(W_2 relu(base_n + shift_u) + b_2) ...): `base` is what the objects give to g's first layer, `shift`
-what a question gives. Computed in chunks that stay in the cache, through buffers that are reused. With one further
-layer, as in multiRN, the backward pass keeps one bit for each activation of that layer and recomputes the first, which
-is cheap; with more, as in RN, it recomputes everything, and nothing is kept. `bcn.layers.kernel` does it in C; what
-that cannot do (other floats, other CPUs, odd widths) is done here in torch, with one byte instead of one bit.
+what a question gives. Computed in chunks that stay in the cache, through buffers that are reused. For the backward pass
+one bit is kept for each activation of the last layer, and those before it are computed again: in multiRN that is the
+first, which is cheap. `bcn.layers.kernel` does it in C; what that cannot do (other floats, other CPUs, odd widths) is
+done here in torch, with one byte instead of one bit.
 
 U questions, about B images of n objects each; K channels of g's first layer, G of its last.
 """
@@ -29,7 +29,7 @@ def pooled_sum(
     """For each question u, the sum over the objects of image owner[u], on the CPU: (U, G). `owner` never decreases."""
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (base_BnK, shift_UK, *weights, *biases))
     total: Tensor
-    total, _ = _pooled_sum(base_BnK, shift_UK, owner_U, weights, biases, keep and len(weights) == 1)
+    total, _ = _pooled_sum(base_BnK, shift_UK, owner_U, weights, biases, keep)
     return total
 
 
@@ -160,9 +160,8 @@ def _pooled_sum_backward(
     positive: Tensor,
 ) -> list[Tensor]:
     """The gradients of base, shift, the weights and the biases, in this order."""
-    kept = positive.numel() > 0
     if kernel.fits([base, shift, *weights, *biases], _widths(base, weights)):
-        return kernel.sum_backward(grad, base, shift, owner, weights, biases, positive if kept else None)
+        return kernel.sum_backward(grad, base, shift, owner, weights, biases, positive)
     work = _Work(base, shift, owner, weights, biases)
     grad = grad.contiguous()
     grads = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (base, shift, *weights, *biases)]
@@ -171,12 +170,11 @@ def _pooled_sum_backward(
     buffers = [torch.empty_like(hidden) for hidden in work.hidden]
     for chunk in work.chunks:
         u, n = work.shape(chunk)
-        hidden = work.through(chunk, 0 if kept else len(weights))
+        hidden = work.through(chunk, len(weights) - 1)
         flowing = [buffer[: u * n] for buffer in buffers]
         last = flowing[-1].view(u, n, -1)
         # 1 where the last layer's activation is positive, 0 elsewhere, times the gradient of the question's sum.
-        last.copy_(positive[chunk.questions, chunk.objects] if kept else hidden[-1].view_as(last).sign_())
-        last.mul_(grad[chunk.questions, None])
+        last.copy_(positive[chunk.questions, chunk.objects]).mul_(grad[chunk.questions, None])
         for layer in reversed(range(len(weights))):
             grad_weights[layer].addmm_(flowing[layer + 1].t(), hidden[layer])
             grad_biases[layer] += flowing[layer + 1].sum(dim=0)

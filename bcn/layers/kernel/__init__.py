@@ -71,9 +71,9 @@ def sum_backward(
     owner: Tensor,
     weights: list[Tensor],
     biases: list[Tensor],
-    positive: Tensor | None,
+    positive: Tensor,
 ) -> list[Tensor]:
-    """The gradients of base, shift, the weights and the biases; without `positive` everything is recomputed."""
+    """The gradients of base, shift, the weights and the biases."""
     grad, base, shift = grad.contiguous(), base.contiguous(), shift.contiguous()
     weights, biases = [w.contiguous() for w in weights], [b.contiguous() for b in biases]
     grad_base, grad_shift = torch.zeros_like(base), torch.zeros_like(shift)

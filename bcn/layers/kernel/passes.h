@@ -13,9 +13,9 @@ static TARGET void NAME(first)(const struct work *w, long row, long height, floa
     }
 }
 
-/* flowing = the gradient of the question's sum where the last layer's activation is positive, else 0, in panels; or
+/* flowing = the gradient of the question's sum where the last layer's activation was positive, else 0, in panels; or
  * that of each channel's maximum at its row. */
-static TARGET void NAME(unpool)(const struct work *w, long row, long height, const float *hidden, float *flowing)
+static TARGET void NAME(unpool)(const struct work *w, long row, long height, float *flowing)
 {
     long width = w->widths[w->layers];
     if (w->chosen) {
@@ -28,12 +28,10 @@ static TARGET void NAME(unpool)(const struct work *w, long row, long height, con
     for (long panel = 0; panel < width / PANEL; panel++)
         for (long r = 0; r < height; r++) {
             const float *grad = w->grad + (row + r) / w->objects * width + panel * PANEL;
-            uint32_t bits = w->positive ? w->positive[(row + r) * (width / PANEL) + panel] : 0;
-            for (int v = 0; v < PANEL / WIDTH; v++) {
-                long at = (panel * height + r) * PANEL + v * WIDTH;
-                uint32_t these = w->positive ? bits >> v * WIDTH : NAME(bits)(LOAD(hidden + at));
-                STORE(flowing + at, NAME(select)(these, LOAD(grad + v * WIDTH)));
-            }
+            uint32_t bits = w->positive[(row + r) * (width / PANEL) + panel];
+            for (int v = 0; v < PANEL / WIDTH; v++)
+                STORE(flowing + (panel * height + r) * PANEL + v * WIDTH,
+                      NAME(select)(bits >> v * WIDTH, LOAD(grad + v * WIDTH)));
         }
 }
 
@@ -74,12 +72,11 @@ static TARGET void NAME(forward)(const struct work *w)
 static TARGET void NAME(backward)(const struct work *w)
 {
     long rows = w->questions * w->objects;
-    int computed = w->positive || w->chosen ? w->layers - 1 : w->layers;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
-        NAME(enter)(w, row, height, computed);
+        NAME(enter)(w, row, height, w->layers - 1);
         float *flowing = w->flowing[0], *next = w->flowing[1];
-        NAME(unpool)(w, row, height, w->hidden[w->layers], flowing);
+        NAME(unpool)(w, row, height, flowing);
         for (int l = w->layers - 1; l >= 0; l--) {
             NAME(columns)(height, w->widths[l + 1], flowing, w->grad_biases[l]);
             if (!NAME(scatter)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]))

@@ -30,7 +30,7 @@ struct work {
     int32_t *place;    /* and their rows */
     const long *chosen; /* in the backward pass, the row of each channel's maximum, or -1 */
     float *grad_base, *grad_shift, *grad_weights[LAYERS], *grad_biases[LAYERS];
-    float *packed[LAYERS], *packed_back[LAYERS], *hidden[LAYERS + 1], *flowing[2];
+    float *packed[LAYERS], *packed_back[LAYERS], *hidden[LAYERS], *flowing[2];
     struct place *places;
 };
 
@@ -121,18 +121,17 @@ static float *prepare(struct work *w, int layers, const long *widths, const floa
     w->layers = layers;
     for (int l = 0; l <= layers; l++) {
         w->widths[l] = widths[l];
-        need += BLOCK * widths[l] + 16 + (l < layers ? 2 * (widths[l] * widths[l + 1] + 16) : 0);
+        need += l < layers ? BLOCK * widths[l] + 16 + 2 * (widths[l] * widths[l + 1] + 16) : 0;
         widest = widths[l] > widest ? widths[l] : widest;
     }
     need += 2 * (BLOCK * widest + 16) + TILES * widest * (long)(sizeof(struct place) / sizeof(float)) + 16;
     float *memory = aligned_alloc(64, (size_t)(need * (long)sizeof(float) + 63) / 64 * 64), *rest = memory;
     if (!memory)
         return NULL;
-    for (int l = 0; l <= layers; l++)
-        w->hidden[l] = take(&rest, BLOCK * widths[l]);
     w->flowing[0] = take(&rest, BLOCK * widest), w->flowing[1] = take(&rest, BLOCK * widest);
     w->places = (struct place *)take(&rest, TILES * widest * (long)(sizeof(struct place) / sizeof(float)));
     for (int l = 0; l < layers; l++) {
+        w->hidden[l] = take(&rest, BLOCK * widths[l]);
         w->packed[l] = take(&rest, widths[l] * widths[l + 1]);
         pack(weights[l], widths[l + 1], widths[l], w->packed[l]);
         w->biases[l] = biases[l];
@@ -149,7 +148,7 @@ static void forward(int width, const struct work *w) { (width == 16 ? forward_av
 static void backward(int width, const struct work *w) { (width == 16 ? backward_avx512 : backward_avx2)(w); }
 
 /* The sums. Part p is the questions begin[p] to begin[p + 1] - 1, all about image[p]. `grad` is null in the forward
- * pass; `positive`, one bit for each activation of the last layer, may be null. Returns 0, or 1 without memory. */
+ * pass, where `positive`, one bit for each activation of the last layer, may be null. Returns 0, or 1 without memory. */
 int bcn_pooled_sum(int width, long parts, const long *image, const long *begin, long objects, int layers,
                    const long *widths, const float *base, const float *shift, const float *const *weights,
                    const float *const *biases, float *total, uint32_t *positive, const float *grad, float *grad_base,
