@@ -7,7 +7,7 @@ import pytest
 from blobs import plain
 
 from bcn.engine.override import override, paths
-from bcn.engine.recipe import fingerprint, from_json
+from bcn.engine.recipe import check, fingerprint, from_json
 from bcn.engine.run import run_id
 from bcn.errors import BcnError
 
@@ -48,6 +48,30 @@ def test_overrides() -> None:
 def test_an_argument_is_a_number_numbers_or_text(text: str, value: object) -> None:
     changed, _ = override(plain("smoke"), [f"arguments.it={text}"])
     assert changed.arguments == (("it", text if value is None else value),)
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "right", "accepted"),
+    [
+        ("batch", ("0", "1000000000000000"), ("1", "64"), "1 to 65536"),
+        ("epochs", ("0",), ("1",), "1 and more"),
+        ("sight", ("-1", "5"), ("4",), "0 to 4, the epochs"),
+        ("optim.lr", ("0", "-1", "nan", "inf"), ("1e-9",), "above 0"),
+        ("optim.momentum", ("1", "-0.1", "nan"), ("0",), "0 to below 1"),
+        ("optim.milestones", ("3,-1",), ("", "0,3"), "0 and more"),
+        ("optim.clip", ("0", "nan"), ("none", "0.1"), "none, and above 0"),
+        ("optim.average", ("0", "1"), ("none", "0.5"), "none, and between 0 and 1"),
+        ("data.train", ("0",), ("none", "1"), "none, which is all, and 1 and more"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused_with_those_that_can(
+    path: str, wrong: tuple[str, ...], right: tuple[str, ...], accepted: str
+) -> None:
+    for text in wrong:
+        with pytest.raises(BcnError, match=rf"blobs/plain cannot be trained with {path}=.* \(accepted: {accepted}\)$"):
+            check(override(plain("smoke"), [f"{path}={text}"])[0])
+    for text in right:
+        check(override(plain("smoke"), [f"{path}={text}"])[0])
 
 
 def test_a_field_that_is_set_back_is_not_overridden() -> None:

@@ -20,7 +20,7 @@ ScaleOption = Annotated[
     str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
 ]
 DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies, or yours (default: BCN_DATA).")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads (default: the cores, divided by the ranks).")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: cores / ranks).")]
 
 
 @app.command()
