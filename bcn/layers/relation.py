@@ -153,7 +153,7 @@ class PairRelation(_Relation):
     """Equation 2 without f: the sum over all pairs of objects i, j of g(o_i, o_j, question).
 
     g's first layer over a pair is what i gives plus what j gives, so each i shifts all j as a question does: the hot
-    loop runs over the questions of every i, and on the CPU no tensor of n x n pairs exists.
+    loop runs over the questions of every i, and on the CPU no pair is held, but for a bit of each last activation.
 
     >>> PairRelation(24, 11)(torch.rand(2, 24, 5, 5), torch.rand(2, 20, 11)).shape
     torch.Size([2, 20, 256])
