@@ -96,6 +96,19 @@ def test_a_row_is_mean_spread_and_interval_beside_the_paper(tmp_path):
     assert row[5:] == ["3", "345K", "345,074", "23.59M", "20.0 min"]
 
 
+def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path):
+    fewer = {f"sort-of-clevr-v1-{objects}-objects": questions(9000 + objects, 1) for objects in (2, 3, 4, 5)}
+    write_record(tmp_path, "beyond/multirn-h-stream", 0, questions(9910, 9990), tests=fewer)
+    text = markdown(find_table("beyond"), "cpu", lines_of(find_table("beyond"), "cpu", tmp_path))
+    heading = next(line for line in text.splitlines() if line.startswith("| row |"))
+    found = dict(zip(heading.strip("|").split(" | "), cells(text, "multirn-h-stream"), strict=True))
+    assert found["relational, % paper"] == "96.7"
+    for objects in (2, 3, 4, 5):
+        assert found[f"relational, {objects} objects, % ours"].startswith(f"90.0{objects} [")
+        assert f"relational, {objects} objects, % paper" not in found
+    assert find_recipe("beyond/multirn-h-stream", "smoke").data.tests == tuple(fewer)
+
+
 def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path):
     write_record(tmp_path, "table3/multirn-h", 0, questions(9000, 9000))
     text = markdown(find_table("table3"), "cpu", lines_of(find_table("table3"), "cpu", tmp_path))

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from bcn.data.sort_of_clevr import FEWER
 from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.evaluate import wilson
 from bcn.engine.log import duration
@@ -33,6 +34,7 @@ HEADINGS = {
     "compare_numbers": "compare numbers, %",
     "query_attribute": "query attribute, %",
     "compare_attribute": "compare attribute, %",
+    **{f"objects_{objects}": f"relational, {objects} objects, %" for objects in FEWER},
 }
 COSTS = {"params": "parameters", "macs": "MACs"}
 
@@ -77,7 +79,9 @@ def lines_of(table: Table, scale: str, results: Path) -> list[Line]:
             continue
         counted, left_out = results_of(results, recipes[name])
         paper = dict(recipes[name].paper)
-        cells = tuple(_cell(paper[metric], [result.measured(metric) for result in counted]) for metric in table.metrics)
+        cells = tuple(
+            _cell(paper.get(metric), [result.measured(metric) for result in counted]) for metric in table.metrics
+        )
         estimate = estimate_of(results, recipes[name])
         lines.append(Line(name, cells, printed, recipes[name], tuple(counted), tuple(left_out), estimate))
     return lines
@@ -97,15 +101,18 @@ def _cell(paper: float | None, measured: Sequence[Measured | None]) -> Cell:
 
 def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
     """The table for people, with every deviation under it."""
-    headings = ["row", *(f"{HEADINGS[metric]} {side}" for metric in table.metrics for side in ("paper", "ours"))]
+    compared = [any(line.cells[place].paper is not None for line in lines) for place in range(len(table.metrics))]
+    sides = [("paper", "ours") if both else ("ours",) for both in compared]
+    columns = zip(table.metrics, sides, strict=True)
+    headings = ["row", *(f"{HEADINGS[metric]} {side}" for metric, of in columns for side in of)]
     printed = [key for key in ("params", "macs") if any(key in line.printed for line in lines)]
     headings += ["n", *(f"{COSTS[key]} paper" for key in printed), "parameters ours", "MACs ours", "CPU time"]
     rows = []
     for line in lines:
         figures = [
-            text
-            for metric, cell in zip(table.metrics, line.cells, strict=True)
-            for text in ("-" if cell.paper is None else f"{cell.paper:g}", _ours(metric, cell))
+            _ours(metric, cell) if side == "ours" else "-" if cell.paper is None else f"{cell.paper:g}"
+            for metric, cell, of in zip(table.metrics, line.cells, sides, strict=True)
+            for side in of
         ]
         counted = cost(line.recipe) if line.recipe else None
         parameters, macs = (f"{counted.parameters:,}", _short(counted.macs)) if counted else ("-", "-")

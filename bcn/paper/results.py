@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from bcn.data.files import atomic_write, read_json, write_json
+from bcn.data.sort_of_clevr import FEWER
 from bcn.engine.machine import commit, machine
 from bcn.engine.recipe import Recipe, fingerprint, from_json
 from bcn.errors import BcnError
 from bcn.paper.tables import TABLES
 
-AFFINE = {
-    "more_scaled": "more-scaled-mnist-v1",
-    "rotated_10": "more-scaled-mnist-10-v1",
-    "rotated_45": "more-scaled-mnist-45-v1",
-    "affnist": "affine-mnist-v1",
+ELSEWHERE = {
+    "more_scaled": ("more-scaled-mnist-v1", "all"),
+    "rotated_10": ("more-scaled-mnist-10-v1", "all"),
+    "rotated_45": ("more-scaled-mnist-45-v1", "all"),
+    "affnist": ("affine-mnist-v1", "all"),
+    **{f"objects_{objects}": (name, "relational") for objects, name in FEWER.items()},
 }
-"""the columns of the deformation table that are further test sets"""
+"""columns that are figures of further test sets"""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Result:
         if metric == "localisation":
             error = sets["test"].get("localisation")
             return None if error is None else Measured(float(error))
-        if metric in AFFINE:
-            counts = sets.get(AFFINE[metric], {}).get("all")
+        if metric in ELSEWHERE:
+            name, part = ELSEWHERE[metric]
+            counts = sets.get(name, {}).get(part)
         else:
             counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(metric, metric))
         if not counts or not counts["total"]:
