@@ -23,7 +23,7 @@ from bcn.paper.page import write_page, write_table
 from bcn.paper.plan import Planned, measure, missing
 from bcn.paper.recipes import find_recipe
 from bcn.paper.report import lines_of, markdown
-from bcn.paper.results import Estimate, estimate_path, keep_estimate, result_path, results_of
+from bcn.paper.results import Estimate, estimate_path, keep_estimate, read_result, result_path, results_of
 from bcn.paper.tables import TABLES, find_table
 
 
@@ -107,6 +107,15 @@ def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path)
         assert found[f"relational, {objects} objects, % ours"].startswith(f"90.0{objects} [")
         assert f"relational, {objects} objects, % paper" not in found
     assert find_recipe("beyond/multirn-h-stream", "smoke").data.tests == tuple(fewer)
+
+
+def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path):
+    def taught(recipe):
+        return replace(recipe, sight=1, pointing=1)
+
+    path = write_record(tmp_path, "table4/multirn", 0, {"all": share(1, 2)}, change=taught)
+    assert ["accuracy" in entry for entry in read_result(path).curve] == [False, False, True]
+    assert [entry["loss"] for entry in read_result(path).curve] == [1, 1 / 2, 1 / 3]
 
 
 def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path):

@@ -59,8 +59,12 @@ class Result:
 
     @property
     def curve(self) -> list[dict[str, Any]]:
-        """Its epochs, thinned: epoch, loss, and what was measured on the validation set."""
-        return [{**entry, "epoch": int(entry["epoch"])} for entry in self.record["curve"]]
+        """Its epochs, thinned: epoch, loss, and, where answers were asked for, what the validation set gave."""
+        silent, loss = self.recipe.sight + self.recipe.pointing, ("epoch", "step", "loss")
+        return [
+            {key: entry[key] for key in entry if entry["epoch"] > silent or key in loss}
+            for entry in self.record["curve"]
+        ]
 
     @property
     def cpu_minutes(self) -> float:
