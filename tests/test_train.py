@@ -181,7 +181,7 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "table3/multirnh"), "unknown recipe 'table3/multirnh': did you mean 'table3/multirn-h'"),
         (("train", "blobs/plain", "--scale", "cup"), "did you mean 'cpu'"),
         (("train", "blobs/plain", "--set", "optim.rl=1"), "did you mean 'optim.lr'"),
-        (("train", "blobs/plain", "--set", "batch=0", "--set", "optim.lr=-1"), "batch=0, optim.lr=-1.0"),
+        (("train", "blobs/plain", "--set", "batch=0", "--set", "optim.lr=-1"), "65536), optim.lr=-1.0 (acc"),
         (("train", "blobs/plain", "--set", "optim.milestones=3,-1"), "optim.milestones=3,-1"),
         (("train", "blobs/plain", "--seed", "9" * 30), "a seed is a whole number from 0 to 2^63 - 1"),
         (("train", "blobs/plain", "--set", "model=stl10/baseline"), "stl10/baseline cannot read blobs"),
