@@ -10,12 +10,16 @@ from bcn.engine.recipe import phases
 from bcn.paper.recipes import find_recipe
 
 
-def test_the_time_left_is_that_of_steps_which_are_alike(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the clock shows."""
+    shown = [0.0]
+    monkeypatch.setattr(log.time, "monotonic", lambda: shown[0])
+    return shown
+
+
+def test_the_time_left_is_that_of_steps_which_are_alike(now: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     """10 steps of a minute, then 20 of two minutes: what the first took says nothing of the others."""
-    now = [0.0]
-    monkeypatch.setattr(log.time, "monotonic", lambda: now[0])
     progress = Progress("run", 30, 0)
     said = []
     for step in range(30):
@@ -29,11 +33,7 @@ def test_the_time_left_is_that_of_steps_which_are_alike(
     assert said[19] == "20.0 min left"
 
 
-def test_a_run_taken_up_again_counts_from_where_it_was(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(log.time, "monotonic", lambda: now[0])
+def test_a_run_taken_up_again_counts_from_where_it_was(now: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     progress = Progress("run", 100, 90)
     now[0] = 31.0
     progress.step(8, 4, lambda: 0.5)
