@@ -33,7 +33,7 @@ class Progress:
     def __init__(self, title: str, total: int, done: int, *, quiet: bool = False) -> None:
         self.title, self.total, self.done, self.quiet = title, total, done, quiet
         self.shown = time.monotonic()
-        self.begin("the run", total)
+        self.begin("", total)
         self.bar = None if quiet or not sys.stderr.isatty() else _bar(title, total, done)
 
     def begin(self, phase: str, until: int) -> None:

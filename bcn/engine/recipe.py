@@ -81,11 +81,11 @@ DESCRIPTIVE = ("paper", "deviations")
 LATER = {"vectors": "random", "sight": 0, "pointing": 0}
 """fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
 
-MOST = 2**16
-"""images in a step: more do not fit into any memory"""
-
 GONE = {"lessons": (), "f_anew": 0, "short_first": 0, "rehearse": 0}
 """fields that went, and the value at which they did nothing: records from then are still records"""
+
+LARGEST_BATCH = 2**16
+"""more images do not fit into any memory"""
 
 
 def fingerprint(recipe: Recipe) -> str:
@@ -113,8 +113,9 @@ def check(recipe: Recipe) -> None:
     """Name every value that cannot be meant."""
     optim, data = recipe.optim, recipe.data
     left, infinity = max(0, recipe.epochs - recipe.sight), float("inf")
+    milestones, splits = ",".join(map(str, optim.milestones)), {"train": data.train, "val": data.val, "test": data.test}
     accepted = {
-        f"batch={recipe.batch}": (1 <= recipe.batch <= MOST, f"1 to {MOST}"),
+        f"batch={recipe.batch}": (1 <= recipe.batch <= LARGEST_BATCH, f"1 to {LARGEST_BATCH}"),
         f"epochs={recipe.epochs}": (recipe.epochs >= 1, "1 and more"),
         f"non_relational_first={recipe.non_relational_first}": (recipe.non_relational_first >= 0, "0 and more"),
         f"sight={recipe.sight}": (0 <= recipe.sight <= recipe.epochs, f"0 to {recipe.epochs}, the epochs"),
@@ -122,16 +123,14 @@ def check(recipe: Recipe) -> None:
         f"optim.lr={optim.lr}": (0 < optim.lr < infinity, "above 0"),
         f"optim.momentum={optim.momentum}": (0 <= optim.momentum < 1, "0 to below 1"),
         f"optim.weight_decay={optim.weight_decay}": (0 <= optim.weight_decay < infinity, "0 and more"),
-        f"optim.milestones={','.join(map(str, optim.milestones))}": (
-            min(optim.milestones, default=0) >= 0,
-            "0 and more",
-        ),
+        f"optim.milestones={milestones}": (min(optim.milestones, default=0) >= 0, "0 and more"),
         f"optim.warmup={optim.warmup}": (0 <= optim.warmup < 1, "0 to below 1"),
         f"optim.clip={optim.clip}": (optim.clip is None or optim.clip > 0, "none, and above 0"),
         f"optim.average={optim.average}": (optim.average is None or 0 < optim.average < 1, "none, and between 0 and 1"),
-        f"data.train={data.train}": (data.train is None or data.train >= 1, "none, which is all, and 1 and more"),
-        f"data.val={data.val}": (data.val is None or data.val >= 1, "none, which is all, and 1 and more"),
-        f"data.test={data.test}": (data.test is None or data.test >= 1, "none, which is all, and 1 and more"),
+        **{
+            f"data.{split}={images}": (images is None or images >= 1, "none, which is all, and 1 and more")
+            for split, images in splits.items()
+        },
     }
     if wrong := [f"{given} (accepted: {what})" for given, (suits, what) in accepted.items() if not suits]:
         raise BcnError(f"{recipe.name} cannot be trained with {', '.join(wrong)}")

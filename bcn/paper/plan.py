@@ -84,7 +84,7 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     else:
         dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
     dataset, sight = taught(recipe, dataset, None)
-    sets = Sets(dataset, None, dataset, {}, None, sight)
+    sets = Sets(dataset, None, dataset, {}, sight=sight)
     trainer = Trainer(recipe, 0, sets, ranks=Ranks(), stop=Stop())
     at, seconds = trainer.state.position, 0.0
     for epochs in phases(recipe).values():

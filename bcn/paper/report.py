@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from bcn.data.sort_of_clevr import FEWER
 from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.evaluate import wilson
 from bcn.engine.log import duration
@@ -16,7 +15,7 @@ from bcn.engine.recipe import Recipe
 from bcn.paper.cost import cost
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.results import Estimate, Measured, Result, estimate_of, results_of
-from bcn.paper.tables import Table, published_rows
+from bcn.paper.tables import OBJECTS, Table, published_rows
 
 HEADINGS = {
     "accuracy": "accuracy, %",
@@ -34,7 +33,7 @@ HEADINGS = {
     "compare_numbers": "compare numbers, %",
     "query_attribute": "query attribute, %",
     "compare_attribute": "compare attribute, %",
-    **{f"objects_{objects}": f"relational, {objects} objects, %" for objects in FEWER},
+    **{metric: f"relational, {objects} objects, %" for metric, objects in OBJECTS.items()},
 }
 COSTS = {"params": "parameters", "macs": "MACs"}
 

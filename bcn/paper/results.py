@@ -12,14 +12,14 @@ from bcn.data.sort_of_clevr import FEWER
 from bcn.engine.machine import commit, machine
 from bcn.engine.recipe import Recipe, fingerprint, from_json
 from bcn.errors import BcnError
-from bcn.paper.tables import TABLES
+from bcn.paper.tables import OBJECTS, TABLES
 
 ELSEWHERE = {
     "more_scaled": ("more-scaled-mnist-v1", "all"),
     "rotated_10": ("more-scaled-mnist-10-v1", "all"),
     "rotated_45": ("more-scaled-mnist-45-v1", "all"),
     "affnist": ("affine-mnist-v1", "all"),
-    **{f"objects_{objects}": (name, "relational") for objects, name in FEWER.items()},
+    **{metric: (FEWER[objects], "relational") for metric, objects in OBJECTS.items()},
 }
 """columns that are figures of further test sets"""
 
