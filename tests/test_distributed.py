@@ -123,6 +123,12 @@ def test_a_refusal_of_the_first_rank_in_the_middle_ends_the_others(tmp_path: Pat
     assert_refused_once(said, f"cannot write {path}: File exists; choose a directory that can be written")
 
 
+def test_a_refusal_of_another_rank_in_the_middle_is_what_the_first_one_says(tmp_path: Path) -> None:
+    said = finish(begin(*TRAIN, str(tmp_path), torchrun=TWO, BLOBS_TORN="13"), code=1)
+    assert_refused_once(said, "batch 13 is torn")
+    assert not (tmp_path / RUN / "record.json").exists()
+
+
 def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_path: Path) -> None:
     launch = begin(*TRAIN, str(tmp_path), torchrun=(*TWO, "--max-restarts=1"), BLOBS_KILL="13")
     said = finish(launch)

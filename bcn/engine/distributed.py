@@ -136,7 +136,7 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
 def joined() -> Iterator[Ranks]:
     """Join the other processes, prove that they are all there, and leave them at the end.
 
-    Others only see that the first rank is gone: why it left is in the store, so that they end the same way.
+    Others only see that a rank is gone: why the first to leave left is in the store, so that they end the same way.
     """
     ranks = read_ranks()
     if ranks is None:
@@ -157,13 +157,15 @@ def joined() -> Iterator[Ranks]:
             raise BcnError(f"{present} of {ranks.world} processes answered: this launch is not distributed")
         yield ranks
     except (BcnError, Interrupted) as reason:
-        if ranks.first:
-            _tell(store, reason)
+        if told := _told(store):
+            raise told from reason
+        _tell(store, reason)
         raise
     except RuntimeError as error:
         if not any(word in str(error) for word in LOST):
             raise
-        raise _told(store) from error
+        unknown = BcnError("another process of this run ended; the same command goes on from the checkpoint")
+        raise _told(store) or unknown from error
     finally:
         dist.destroy_process_group()
 
@@ -174,12 +176,12 @@ def _tell(store: Any, reason: BcnError | Interrupted) -> None:
         store.get("left")  # it has arrived before anyone can see that this process is gone
 
 
-def _told(store: Any) -> BcnError | Interrupted:
+def _told(store: Any) -> BcnError | Interrupted | None:
     with suppress(RuntimeError):
         if store.check(["left"]):
             signal, sentence = json.loads(store.get("left"))
             return Interrupted(signal) if signal else BcnError(sentence)
-    return BcnError("another process of this run ended; the same command goes on from the checkpoint")
+    return None
 
 
 def _store(ranks: Ranks) -> Any:
