@@ -160,7 +160,7 @@ def share(percent: int):
 
 def write_record(results, name: str, metrics, seed: int = 0) -> None:
     recipe = find_recipe(name, "cpu")
-    about = {"recipe": asdict(recipe), "seed": seed, "overridden": False, "cpu_seconds": 1, "curve": []}
+    about = {"recipe": asdict(recipe), "seed": seed, "overridden": False, "ranks": 1, "cpu_seconds": 1, "curve": []}
     path = result_path(results, recipe, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(about | {"metrics": metrics}))

@@ -31,7 +31,7 @@ def share(correct: int, total: int) -> dict:
     return {"correct": correct, "total": total, "accuracy": correct / total, "interval": [0.0, 1.0]}
 
 
-def write_record(results, name, seed, figures, *, scale="cpu", overridden=False, change=None, tests=None):
+def write_record(results, name, seed, figures, *, scale="cpu", overridden=False, change=None, tests=None, ranks=1):
     """A record as a run would leave it."""
     recipe = find_recipe(name, scale)
     record = {
@@ -39,6 +39,7 @@ def write_record(results, name, seed, figures, *, scale="cpu", overridden=False,
         "seed": seed,
         "overridden": overridden,
         "metrics": {"test": figures, **(tests or {})},
+        "ranks": ranks,
         "cpu_seconds": 600.0 * (seed + 1),
         "curve": [
             {
@@ -174,7 +175,7 @@ def test_a_run_counts_in_every_table_that_has_its_row(tmp_path):
 def test_csv_and_markdown_are_written_beside_the_records(tmp_path):
     kinds = {kind: share(50, 100) for kind in ("shape", "left", "above", "closest", "furthest", "count")}
     write_record(tmp_path, "table3/mlp", 0, {**questions(7000, 6500), **kinds})
-    write_record(tmp_path, "table3/mlp", 2, {**questions(7200, 6500), **kinds})
+    write_record(tmp_path, "table3/mlp", 2, {**questions(7200, 6500), **kinds}, ranks=2)
     text, (page, table) = write_table(find_table("table3"), "cpu", tmp_path)
     assert text in page.read_text()
     assert text.count("| mlp |") == 2, "the figures, and the figures by kind of question"
@@ -183,7 +184,9 @@ def test_csv_and_markdown_are_written_beside_the_records(tmp_path):
     assert float(rows["mlp"]["relational_mean"]) == pytest.approx(71.0)
     assert float(rows["mlp"]["relational_spread"]) == pytest.approx(stdev((70, 72)), abs=1e-5)
     assert rows["mlp"]["seeds"] == "0 2"
-    assert (rows["mlp"]["parameters"], rows["mlp"]["cpu_minutes"]) == ("241522", "20.0")
+    assert (rows["mlp"]["parameters"], rows["mlp"]["cpu_minutes"]) == ("241522", "35.0"), (
+        "of 10, and of 30 on two ranks"
+    )
     assert rows["rn"]["relational_mean"] == rows["rn"]["seeds"] == ""
     assert rows["rn-published"]["parameters"] == ""
 

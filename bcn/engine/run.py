@@ -20,7 +20,7 @@ from bcn.errors import BcnError
 CURVE_POINTS = 40
 """of a record's curve: enough to see it, few enough to commit"""
 MANIFEST = ("recipe", "seed", "overridden", "overrides", "threads", "ranks")
-RECORD = ("run", "metrics", "seconds", "cpu_seconds", "best_epoch", "commit")
+RECORD = ("run", "metrics", "ranks", "seconds", "cpu_seconds", "best_epoch", "commit")
 """what a manifest and a record cannot do without"""
 
 

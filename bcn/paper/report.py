@@ -192,7 +192,8 @@ def _notes(scale: str, lines: Sequence[Line]) -> str:
     shared = [text for text in next(iter(deviations.values())) if all(text in own for own in deviations.values())]
     notes = [f"Scale `{scale}`; ours is mean ± standard deviation over n seeds [95 % Wilson interval on one test set]"]
     notes += shared
-    notes += [f"`{name}`: {text}" for name, own in deviations.items() for text in own if text not in shared]
+    for text in dict.fromkeys(text for own in deviations.values() for text in own if text not in shared):
+        notes.append(f"{', '.join(f'`{name}`' for name, own in deviations.items() if text in own)}: {text}")
     left_out = [f"`{path.name}` of `{line.name}`" for line in lines for path in line.left_out]
     if left_out:
         notes.append(f"left out, as overridden or of a recipe that has changed since: {', '.join(left_out)}")

@@ -68,8 +68,8 @@ class Result:
 
     @property
     def cpu_minutes(self) -> float:
-        """Pauses and what else the machine did are not in them."""
-        return float(self.record["cpu_seconds"]) / 60
+        """Of all ranks, which share out the work evenly. Pauses and what else the machine did are not in them."""
+        return int(self.record["ranks"]) * float(self.record["cpu_seconds"]) / 60
 
     def read(self) -> tuple[Any, ...]:
         """Everything that tables and curves show; fails where a record lacks any of it."""

@@ -66,7 +66,7 @@ def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
         "seed": description["seed"],
         "epoch": description["epoch"],
         "commit": record["commit"],
-        "cpu_minutes": round(record["cpu_seconds"] / 60, 1),
+        "cpu_minutes": round(record["ranks"] * record["cpu_seconds"] / 60, 1),
     }
 
 

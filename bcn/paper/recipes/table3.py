@@ -69,7 +69,7 @@ def rn_original(scale: Scale) -> Recipe:
 
 @row("table3/rn")
 def rn(scale: Scale) -> Recipe:
-    """The relation network with multiRN's sizes, 25 objects; at `cpu` as many epochs as six hours of one core give."""
+    """The relation network with multiRN's sizes, 25 objects; at `cpu` for fewer epochs, four hours of one core."""
     recipe = vary(multirn_h(scale), "table3/rn", "sort-of-clevr/rn")
     return lasting(recipe, 10) if scale == "cpu" else recipe
 
