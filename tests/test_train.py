@@ -253,7 +253,7 @@ def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
     record = train(recipe, seed=0, runs=tmp_path)
     run = tmp_path / record["run"]
     for content, message in {
-        "{}": "lacks run, metrics, seconds",
+        "{}": "lacks run, metrics, ranks, seconds",
         "[]": "lacks run",
         json.dumps({key: value for key, value in record.items() if key != "metrics"}): "lacks metrics;",
         "{": "cannot be read",
