@@ -34,6 +34,11 @@ class Measured:
     high: float | None = None
 
 
+def cpu_minutes(record: dict[str, Any]) -> float:
+    """Of all ranks, which share out the work evenly. Pauses and what else the machine did are not in them."""
+    return int(record["ranks"]) * float(record["cpu_seconds"]) / 60
+
+
 @dataclass(frozen=True)
 class Result:
     recipe: Recipe
@@ -68,8 +73,7 @@ class Result:
 
     @property
     def cpu_minutes(self) -> float:
-        """Of all ranks, which share out the work evenly. Pauses and what else the machine did are not in them."""
-        return int(self.record["ranks"]) * float(self.record["cpu_seconds"]) / 60
+        return cpu_minutes(self.record)
 
     def read(self) -> tuple[Any, ...]:
         """Everything that tables and curves show; fails where a record lacks any of it."""

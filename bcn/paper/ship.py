@@ -13,6 +13,7 @@ from bcn.errors import BcnError
 from bcn.models.registry import image_shape
 from bcn.paper.cost import cost
 from bcn.paper.recipes import find_recipe
+from bcn.paper.results import cpu_minutes
 
 
 def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
@@ -66,7 +67,7 @@ def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
         "seed": description["seed"],
         "epoch": description["epoch"],
         "commit": record["commit"],
-        "cpu_minutes": round(record["ranks"] * record["cpu_seconds"] / 60, 1),
+        "cpu_minutes": round(cpu_minutes(record), 1),
     }
 
 
