@@ -126,7 +126,7 @@ def test_activation_of_digits(name, tmp_path):
     if name == "misclassified":
         assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misread")
     else:
-        assert all(0 < int(label.removesuffix(" channels")) <= 128 for label in labels)
+        assert all(0 < int(label.removesuffix(" of 128")) <= 128 for label in labels)
     is_drawn(figure, tmp_path)
 
 
@@ -180,6 +180,18 @@ def test_deformation_has_the_paper_and_ours(tmp_path):
     is_drawn(figure, tmp_path)
 
 
+def test_the_ablation_has_a_dot_for_each_seed(tmp_path):
+    with pytest.raises(BcnError, match="no records of ablation"):
+        draw_figure("ablation", weights=None, results=tmp_path)
+    for name, seed, correct in (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/steps", 0, 95)):
+        figures = {"relational": share(correct), "non_relational": share(99)}
+        write_record(tmp_path, name, {"test": figures}, seed)
+    axis = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "steps"]
+    dots = [tuple(line.get_xydata()[0]) for line in axis.lines if line.get_marker() == "o"]
+    assert dots == [(pytest.approx(97), 0), (pytest.approx(98), 0), (pytest.approx(95), 1)]
+
+
 def test_accuracy_against_cost_needs_records(tmp_path):
     with pytest.raises(BcnError, match="no records of table3"):
         draw_figure("accuracy-cost", weights=None, results=tmp_path)
@@ -204,6 +216,17 @@ def test_curves_draw_what_the_runs_measured(tmp_path):
     is_drawn(figure, tmp_path)
     with pytest.raises(BcnError, match="no epoch is finished in a"):
         curves.draw({"a": []})
+
+
+def test_curves_draw_nothing_wrong_at_the_foot(tmp_path):
+    curve = [{"epoch": e, "loss": 1.0, "accuracy": right} for e, right in enumerate((0.9, 0.99, 1.0), 1)]
+    figure = curves.draw({"a": curve})
+    axis = figure.axes[1]
+    assert axis.lines[0].get_ydata() == pytest.approx([10, 1, 0.5])
+    assert axis.get_ylim()[0] == pytest.approx(0.5)
+    assert axis.get_yticklabels()[0].get_text() == "0"
+    assert axis.get_yticks()[:2] == pytest.approx([0.5, 1])
+    is_drawn(figure, tmp_path)
 
 
 def test_unknown_figures_are_answered(tmp_path):

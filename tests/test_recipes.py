@@ -175,3 +175,11 @@ def test_smoke_recipe_trains(recipe, tmp_path):
         measured = counted.measured(metric)
         assert measured is not None
         assert 0 <= measured.value <= (10 if metric == "localisation" else 100)
+
+
+def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed():
+    usual = find_recipe("table3/multirn-h", "cpu").deviations
+    for name in list_recipes("ablation"):
+        said = find_recipe(name, "cpu").deviations
+        gone, new = set(usual) - set(said), set(said) - set(usual)
+        assert (len(gone), len(new)) == ((0, 1) if name == "ablation/as-table3" else (1, 2)), name

@@ -109,7 +109,10 @@ def test_the_evidence_of_shipped_weights_holds(name):
 
 
 def fresh_images(entry, reasoner, directory):
-    """Images that no run has seen; ten questions about each of CLEVR's, in the words of the model."""
+    """Images that no run has seen, but for STL-10's, of which there are no others than those of the index.
+
+    Of CLEVR's a tenth as many, with ten questions about each in the words of the model.
+    """
     if entry["data"] == "stl10" and locate_stl10() is None:
         pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
     if entry["data"] != "clevr-like-v1":

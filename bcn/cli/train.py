@@ -16,9 +16,7 @@ from bcn.errors import BcnError
 if TYPE_CHECKING:
     from bcn.engine.stop import Interrupted
 
-ScaleOption = Annotated[
-    str, typer.Option(help="smoke (seconds), cpu (minutes to two hours, RN days) or paper (as published).")
-]
+ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), cpu (minutes to hours) or paper (as published).")]
 DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies, or yours (default: BCN_DATA).")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: cores / ranks).")]
 

@@ -15,7 +15,9 @@ INTRODUCTION = """# Results
 Made by `bcn report` from the records under `results/`, one for each finished run;
 [how to make them again](reproduce.md). A dash stands where we have not run anything. Parameters are counted as the
 paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR, where the
-paper leaves out the last layer (2,570) in `mlp`, `cce-mlp`, `multirn-no-bcn` and all sizes of the BCN but 128-128-256.
+paper, but not we, leaves out the last layer (2,570) in `mlp`, `cce-mlp`, `multirn-no-bcn` and all sizes of the BCN but
+128-128-256; for CLEVR with 90 words, about as many as its questions have (`clevr-like-v1` has 75, so 750 parameters
+fewer).
 MACs are multiply-accumulates for one question about one image (one image where nothing is asked) in the literal form
 of the equations. CPU time is the mean over the runs, in brackets what a run would take by a few measured steps; runs
 were made on two kinds of processor and at different commits, as their records say, so it does not compare rows.

@@ -35,6 +35,8 @@ HEADINGS = {
     "compare_attribute": "compare attribute, %",
     **{metric: f"relational, {objects} objects, %" for metric, objects in OBJECTS.items()},
 }
+OURS = HEADINGS | {"affnist": "affine-mnist-v1, %"}
+"""affNIST could not be had"""
 COSTS = {"params": "parameters", "macs": "MACs"}
 
 
@@ -103,7 +105,8 @@ def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
     compared = [any(line.cells[place].paper is not None for line in lines) for place in range(len(table.metrics))]
     sides = [("paper", "ours") if both else ("ours",) for both in compared]
     columns = zip(table.metrics, sides, strict=True)
-    headings = ["row", *(f"{HEADINGS[metric]} {side}" for metric, of in columns for side in of)]
+    named = {"paper": HEADINGS, "ours": OURS}
+    headings = ["row", *(f"{named[side][metric]} {side}" for metric, of in columns for side in of)]
     printed = [key for key in ("params", "macs") if any(key in line.printed for line in lines)]
     headings += ["n", *(f"{COSTS[key]} paper" for key in printed), "parameters ours", "MACs ours", "CPU time"]
     rows = []

@@ -20,6 +20,7 @@ FIGURES = {
     "clevr-beside": "original images of CLEVR above our renderings of their scenes",
     "deformation": "appendix table 1: digits deformed as none in training were",
     "accuracy-cost": "accuracy against multiply-accumulates for the models of table 3",
+    "ablation": "what each choice of the cpu scale of table 3 is worth",
 }
 WITH_WEIGHTS = {
     "activation-scaled-mnist": ("scaled-mnist/bcn", "scaled-mnist-v1"),
@@ -33,7 +34,7 @@ WITH_WEIGHTS = {
 
 def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: int = 0) -> "Figure":
     """Draw a figure by its name."""
-    from bcn.paper.figures import accuracy_cost, beside, coordinates, deflection, deformation, scenes
+    from bcn.paper.figures import ablation, accuracy_cost, beside, coordinates, deflection, deformation, scenes
 
     if name not in FIGURES:
         raise did_you_mean("figure", name, FIGURES)
@@ -49,6 +50,8 @@ def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: i
         return beside.draw()
     if name == "deformation":
         return deformation.draw(results)
+    if name == "ablation":
+        return ablation.draw(results)
     return accuracy_cost.draw(results)
 
 

@@ -17,6 +17,7 @@ from bcn.paper.figures.canvas import canvas
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+KEY = "from where its broadcast channels came, brightest where most of them did"
 LARGEST = 32
 """cells along the longer side of a drawn map"""
 
@@ -56,10 +57,12 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 2,
     """Rows of images, each with a row of their activation maps below it, and how many channels live."""
     image_BCHW = dataset[choose(dataset, rows * columns, seed=seed)].image
     count_Bhw = activation_maps(model, dataset.preprocessing(image_BCHW))
+    channels = model.broadcast.out_channels  # type: ignore[union-attr]
     height, width = image_BCHW.shape[-2:]
     figure, axes = canvas(2 * rows, columns, size=(1.1 * columns, 2.3 * rows * height / width))
     for number, (image_CHW, count_hw) in enumerate(zip(image_BCHW, count_Bhw, strict=True)):
         row, column = divmod(number, columns)
         show(axes[2 * row, column], axes[2 * row + 1, column], image_CHW, count_hw)
-        axes[2 * row + 1, column].set_xlabel(f"{count_hw.sum():.0f} channels", fontsize=7, labelpad=2)
+        axes[2 * row + 1, column].set_xlabel(f"{count_hw.sum():.0f} of {channels}", fontsize=7, labelpad=2)
+    figure.suptitle(f"below each image: {KEY}; how many of the channels are above zero", fontsize=9)
     return figure

@@ -24,7 +24,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
     """One line per run in each panel that any of the runs has.
 
     Runs that share the part of their label before ", seed" share a colour. What is wrong, not what is right, on a
-    logarithmic axis: from 99 to 99.9 % is as far as from 90 to 99 %.
+    logarithmic axis: from 99 to 99.9 % is as far as from 90 to 99 %. Nothing wrong is drawn at the foot of the axis.
     """
     if not any(curves.values()):
         raise BcnError(f"nothing to draw: no epoch is finished in {', '.join(curves)}")
@@ -42,7 +42,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
             if not points:
                 continue
             epochs, values = zip(*points, strict=True)
-            scaled = [value if panel in ("loss", "localisation") else 100 - 100 * value for value in values]
+            scaled = values if panel in ("loss", "localisation") else [100 - 100 * value for value in values]
             colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 7 else "--"
             once = None if group in named else group
             axis.plot(epochs, scaled, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
@@ -55,6 +55,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
             axis.set_ylim(bottom=0)
         else:
             plain_logarithmic(axis)
+            _to_the_foot(axis)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles,
@@ -65,3 +66,16 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
         title="a line for each seed",
     )
     return figure
+
+
+def _to_the_foot(axis: Any) -> None:
+    """Draw zeros, which a logarithmic axis does not have, at its foot, with a 0 beside it."""
+    heights = [height for line in axis.lines for height in line.get_ydata()]
+    if min(heights) > 0:
+        return
+    foot = min(height for height in heights if height > 0) / 2
+    for line in axis.lines:
+        line.set_ydata([max(height, foot) for height in line.get_ydata()])
+    _, top = axis.set_ylim(bottom=foot)
+    ticks = [tick for tick in axis.get_yticks() if 1.5 * foot < tick <= top]
+    axis.set_yticks([foot, *ticks], ["0", *(f"{tick:g}" for tick in ticks)])

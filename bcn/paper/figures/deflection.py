@@ -62,7 +62,7 @@ def draw(*, seed: int = 0) -> "Figure":
     low, high = (float(limit(torch.stack(relative_HW))) for limit in (torch.min, torch.max))
     for axis, name, result, response_HW in zip(axes[0], SYSTEMS, results, relative_HW, strict=True):
         image = axis.imshow(response_HW.numpy(), cmap="viridis", vmin=low, vmax=high)
-        numbers = f"spread {result.spread:.3f}, shift {result.shift:.3f}"
+        numbers = f"deflection {result.spread:.3f} (spread / mean)\ncentre of mass off by {result.shift:.3f}"
         axis.set_title(f"{name}\n{numbers}\n{result.corner:.0%} of the maxima in a corner")
         axis.set_axis_off()
     figure.colorbar(image, ax=list(axes[0]), shrink=0.8, label="mean |output| / its mean over the map")

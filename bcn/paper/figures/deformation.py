@@ -5,15 +5,11 @@ from typing import TYPE_CHECKING
 
 from bcn.errors import BcnError
 from bcn.paper.figures.canvas import COLOURS, canvas
-from bcn.paper.report import HEADINGS, lines_of
+from bcn.paper.report import HEADINGS, OURS, lines_of
 from bcn.paper.tables import find_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-SETS = [HEADINGS[name].removesuffix(", %") for name in find_table("deformation").metrics]
-AFFINE = "affine-mnist-v1"
-"""what stands in affNIST's column in our runs"""
 
 
 def draw(results: Path, *, scale: str = "cpu") -> "Figure":
@@ -30,9 +26,9 @@ def draw(results: Path, *, scale: str = "cpu") -> "Figure":
         if line.results:
             means, spreads = zip(*((cell.mean, cell.spread or 0) for cell in line.cells), strict=True)
             axes[0, 1].errorbar(places, means, spreads, capsize=3, **style)
-    for axis, title, sets in zip(axes[0], ("paper", "ours"), (SETS, [*SETS[:-1], AFFINE]), strict=True):
+    for axis, title, headings in zip(axes[0], ("paper", "ours"), (HEADINGS, OURS), strict=True):
         axis.set_title(title, loc="left")
-        axis.set_xticks(places, sets)
+        axis.set_xticks(places, [headings[metric].removesuffix(", %") for metric in table.metrics])
         axis.tick_params("x", rotation=25)
         axis.set_ylim(0, 100)
         axis.grid(alpha=0.3)

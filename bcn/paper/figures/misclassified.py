@@ -7,7 +7,7 @@ from torch import nn
 
 from bcn.data.batch import Dataset
 from bcn.engine.evaluate import ask
-from bcn.paper.figures.activation import activation_maps, choose, show
+from bcn.paper.figures.activation import KEY, activation_maps, choose, show
 from bcn.paper.figures.canvas import canvas
 
 if TYPE_CHECKING:
@@ -31,5 +31,7 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 3,
                 axis.spines[:].set(color="red", linewidth=2)
             below.set_xlabel(f"{dataset.answers[answer]} → {dataset.answers[guess]}", color="red", labelpad=2)
     misread = int((predicted_B != batch.answer).sum())
-    figure.suptitle(f"{misread} of {len(predicted_B)} misread (red: target → prediction)", fontsize=9)
+    figure.suptitle(
+        f"{misread} of {len(predicted_B)} misread (red: target → prediction); below each: {KEY}", fontsize=9
+    )
     return figure
