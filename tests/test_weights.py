@@ -39,7 +39,7 @@ def test_a_finished_run_is_shipped(run, tmp_path):
     entry = shipped(tmp_path)["sort-of-clevr/multirn"]
     record = json.loads((run / "record.json").read_text())
     file = tmp_path / entry.pop("file")
-    assert entry == evidence("sort-of-clevr/multirn", file, record)
+    assert entry == evidence(file, record)
     assert entry["parameters"] == 345_074
     assert file.read_bytes() == (run / "best.safetensors").read_bytes()
     assert "345,074 parameters" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
@@ -102,9 +102,11 @@ def test_the_evidence_of_shipped_weights_holds(name):
     entry = shipped()[name]
     load(name)  # checks the checksum
     record = json.loads((RESULTS / entry["recipe"] / f"{entry['scale']}-seed{entry['seed']}.json").read_text())
-    assert entry == {"file": entry["file"], **evidence(name, WEIGHTS / entry["file"], record)}
+    assert entry == {"file": entry["file"], **evidence(WEIGHTS / entry["file"], record)}
     assert record["best_epoch"] in (entry["epoch"], None)
-    assert find_recipe(entry["recipe"], entry["scale"]).model == name
+    family, row = name.split("/")
+    assert find_recipe(entry["recipe"], entry["scale"]).model.split("/")[0] == family
+    assert entry["recipe"].split("/")[1] == row
     assert (WEIGHTS / f"{name.replace('/', '-')}.md").read_text() == card(name, entry)
 
 

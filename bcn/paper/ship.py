@@ -17,9 +17,10 @@ from bcn.paper.results import cpu_minutes
 
 
 def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
-    """Add the best weights of a finished run to the index, under the name of its model, and give that name."""
+    """Add the best weights of a finished run to the index, under its family and its row, and give that name."""
     begun = find_run(run)
-    record, source, name = begun.record(), weights_file(begun.path), begun.recipe.model
+    record, source = begun.record(), weights_file(begun.path)
+    name = f"{begun.recipe.model.split('/')[0]}/{begun.recipe.name.split('/')[-1]}"
     if record is None:
         raise BcnError(f"{begun.path} is not finished; let `bcn train` end it first")
     if begun.manifest["overridden"]:
@@ -33,23 +34,24 @@ def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
         )
     if name in index and (index[name]["recipe"], index[name]["scale"]) != (begun.recipe.name, begun.recipe.scale):
         raise BcnError(f"{name} comes with the weights of {_origin(index[name])}; only another seed replaces them")
-    entry = evidence(name, source, record)
+    entry = evidence(source, record)
     file = f"{name.replace('/', '-')}.safetensors"
     with atomic_write(directory / file) as temporary:
         shutil.copyfile(source, temporary)
     write_json(directory / "index.json", {**index, name: {"file": file, **entry}})
     with atomic_write(directory / f"{name.replace('/', '-')}.md") as temporary:
         temporary.write_text(card(name, entry))
-    return str(name)
+    return name
 
 
 def _origin(entry: dict[str, Any]) -> str:
     return f"{entry['recipe']}, scale {entry['scale']}, seed {entry['seed']}, epoch {entry['epoch']}"
 
 
-def evidence(name: str, file: Path, record: dict[str, Any]) -> dict[str, Any]:
+def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
     """What the index says of a weights file; the tests compute it again."""
     description = load_trained(file)[1]
+    name = description["model"]
     model, image = on_meta(name, **description["arguments"]), image_shape(name)
     metrics = record["metrics"]["test"]
     return {
@@ -86,7 +88,7 @@ def card(name: str, entry: dict[str, Any]) -> str:
         "",
         f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
         f"in {entry['cpu_minutes']:.0f} minutes of one core; the weights of epoch {entry['epoch']}, "
-        f"{'the best on the validation images' if held_out else 'the last'}.{taught}",
+        f"{'of its epochs the best on the validation images' if held_out else 'the last'}.{taught}",
         "",
         f"{entry['parameters']:,} parameters{statistics}; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
         f"{'an' if what == 'image' else 'a'} {what} as the paper counts them, "
