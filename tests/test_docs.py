@@ -75,10 +75,11 @@ COMMANDS = list(dict.fromkeys(shlex.join(words) for words in commands()))
 
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Path:
-    """A directory with a scene and a digit to ask about."""
+    """A directory with a scene, a digit and what stands for a photo to ask about."""
     monkeypatch.chdir(tmp_path)
     scene = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1)[[0]].image[0].permute(1, 2, 0).numpy()
     Image.fromarray(scene).save("scene.png")
+    Image.fromarray(scene).save("photo.png")
     digit = Image.new("L", (128, 128))
     digit.paste(255, (80, 20, 110, 60))
     digit.save("digit.png")
