@@ -183,3 +183,14 @@ def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed():
         said = find_recipe(name, "cpu").deviations
         gone, new = set(usual) - set(said), set(said) - set(usual)
         assert (len(gone), len(new)) == ((0, 1) if name == "ablation/as-table3" else (1, 2)), name
+
+
+@pytest.mark.parametrize("row", ["multirn", "multirn-no-bcn"])
+def test_the_share_of_a_bcn_is_measured_as_the_paper_trains_but_in_larger_groups(row):
+    paper = asdict(find_recipe(f"table3/{row}", "paper"))
+    for scale in ("cpu", "paper"):
+        ours = asdict(find_recipe(f"share/{row}", scale))
+        assert {key for key in ours if ours[key] != paper[key]} - {"scale"} == {"name", "batch", "deviations"}
+        assert ours["batch"] == 32
+        (said,) = set(ours["deviations"]) - set(paper["deviations"])
+        assert "32 images" in said

@@ -40,6 +40,7 @@ TABLES = {
         Table("deformation", "Appendix table 1: robustness against deformation", "deformation", _DEFORMED),
         Table("bcn-size", "Appendix table 3: size of the BCN", "bcn_size", _QUESTIONS),
         Table("ablation", "Ours: what the cpu scale of table 3 owes to its choices", None, _QUESTIONS),
+        Table("share", "Ours: what a BCN adds to multiRN where it lives", None, _QUESTIONS),
         Table("beyond", "Ours: beyond the paper", None, (*_QUESTIONS, *OBJECTS)),
     )
 }

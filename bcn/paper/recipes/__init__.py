@@ -14,6 +14,7 @@ from bcn.paper.recipes import (  # noqa: F401 (they register)
     beyond,
     deformation,
     own,
+    share,
     table1,
     table2,
     table3,
