@@ -12,10 +12,11 @@ from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.engine.evaluate import wilson
 from bcn.engine.log import duration
 from bcn.engine.recipe import Recipe
+from bcn.errors import BcnError
 from bcn.paper.cost import cost
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.results import Estimate, Measured, Result, estimate_of, results_of
-from bcn.paper.tables import OBJECTS, Table, published_rows
+from bcn.paper.tables import OBJECTS, Table, find_table, published_rows
 
 HEADINGS = {
     "accuracy": "accuracy, %",
@@ -85,6 +86,14 @@ def lines_of(table: Table, scale: str, results: Path) -> list[Line]:
         )
         estimate = estimate_of(results, recipes[name])
         lines.append(Line(name, cells, printed, recipes[name], tuple(counted), tuple(left_out), estimate))
+    return lines
+
+
+def lines_that_ran(name: str, scale: str, results: Path) -> list[Line]:
+    """The rows of a table for a figure, which needs the record of one of them at least."""
+    lines = lines_of(find_table(name), scale, results)
+    if not any(line.results for line in lines):
+        raise BcnError(f"no records of {name} at scale {scale} under {results}: run `bcn table {name}` first")
     return lines
 
 

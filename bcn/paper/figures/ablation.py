@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bcn.errors import BcnError
 from bcn.paper.figures.canvas import COLOURS, canvas
-from bcn.paper.report import lines_of
-from bcn.paper.tables import find_table
+from bcn.paper.report import lines_that_ran
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,9 +12,7 @@ if TYPE_CHECKING:
 
 def draw(results: Path, *, scale: str = "cpu") -> "Figure":
     """A dot for each run with its interval, a line for the paper."""
-    lines = [line for line in lines_of(find_table("ablation"), scale, results) if line.results]
-    if not lines:
-        raise BcnError(f"no records of ablation at scale {scale} under {results}: run `bcn table ablation` first")
+    lines = [line for line in lines_that_ran("ablation", scale, results) if line.results]
     figure, axes = canvas(size=(7, 0.9 + 0.4 * len(lines)))
     axis = axes[0, 0]
     axis.axvline(lines[0].cells[0].paper, color="#999999", lw=1, ls="--", label="the paper")

@@ -3,20 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bcn.errors import BcnError
 from bcn.paper.cost import cost
 from bcn.paper.figures.canvas import COLOURS, canvas
-from bcn.paper.report import lines_of
-from bcn.paper.tables import find_table
+from bcn.paper.report import lines_that_ran
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def draw(results: Path, *, table: str = "table3", scale: str = "cpu") -> "Figure":
-    lines = [line for line in lines_of(find_table(table), scale, results) if line.recipe]
-    if not any(line.results for line in lines):
-        raise BcnError(f"no records of {table} at scale {scale} under {results}: run `bcn table {table}` first")
+    lines = [line for line in lines_that_ran(table, scale, results) if line.recipe]
     figure, axes = canvas(size=(7, 4.2))
     axis = axes[0, 0]
     for line, colour, marker in zip(lines, COLOURS, "osD^v<>P", strict=True):

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bcn.errors import BcnError
 from bcn.paper.figures.canvas import COLOURS, canvas
-from bcn.paper.report import HEADINGS, OURS, lines_of
+from bcn.paper.report import HEADINGS, OURS, lines_that_ran
 from bcn.paper.tables import find_table
 
 if TYPE_CHECKING:
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
 def draw(results: Path, *, scale: str = "cpu") -> "Figure":
     """The paper's figures and ours, one panel each; a bar is the standard deviation over seeds."""
     table = find_table("deformation")
-    lines = lines_of(table, scale, results)
-    if not any(line.results for line in lines):
-        raise BcnError(f"no records of deformation at scale {scale} under {results}: run `bcn table deformation` first")
+    lines = lines_that_ran(table.name, scale, results)
     figure, axes = canvas(1, 2, size=(9.5, 4))
     places = range(len(table.metrics))
     for line, colour, marker in zip(lines, COLOURS, "osD^v<>P", strict=False):

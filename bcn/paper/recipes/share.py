@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bcn.engine.recipe import Recipe, Scale
 from bcn.paper.recipes.row import Row, row
-from bcn.paper.recipes.table3 import OPEN, multirn, multirn_no_bcn
+from bcn.paper.recipes.table3 import OPEN, multirn, multirn_no_bcn, reworded
 
 GROUP = 32
 
@@ -15,9 +15,8 @@ def in_larger_groups(of: Row, name: str) -> Row:
     def recipe(scale: Scale) -> Recipe:
         if scale == "smoke":
             return replace(of(scale), name=name)
-        base, now = of("paper"), OPEN[0].replace("8 images", f"{GROUP} images")
-        deviations = tuple(now if deviation == OPEN[0] else deviation for deviation in base.deviations)
-        return replace(base, name=name, scale=scale, batch=GROUP, deviations=deviations)
+        base = replace(of("paper"), name=name, scale=scale, batch=GROUP)
+        return reworded(base, OPEN[0], OPEN[0].replace("8 images", f"{GROUP} images"))
 
     return recipe
 

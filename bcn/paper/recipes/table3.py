@@ -54,11 +54,15 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
     return recipe
 
 
+def reworded(recipe: Recipe, was: str, now: str) -> Recipe:
+    """With one deviation in other words."""
+    return replace(recipe, deviations=tuple(now if said == was else said for said in recipe.deviations))
+
+
 def lasting(recipe: Recipe, epochs: int) -> Recipe:
     """The same for another number of epochs."""
     was, now = (SCHEDULE.format(count, recipe.optim.lr) for count in (recipe.epochs, epochs))
-    deviations = tuple(now if deviation == was else deviation for deviation in recipe.deviations)
-    return replace(recipe, epochs=epochs, deviations=deviations)
+    return reworded(replace(recipe, epochs=epochs), was, now)
 
 
 @row("table3/rn-original")
@@ -131,17 +135,13 @@ def legacy(of: Row) -> Row:
             base,
             name=base.name.replace("table3/", "table3-legacy/"),
             data=replace(base.data, name="sort-of-clevr-legacy", test=base.data.test or 2000),
-            deviations=tuple(LEGACY if deviation == V1 else deviation for deviation in base.deviations),
         )
+        base = reworded(base, V1, LEGACY)
         if scale != "cpu":
             return base
         base, decay = lasting(base, 36), 1e-4
         decays = f"weight decay of {decay:g}, as the paper has for CLEVR; it does not give any here"
-        return replace(
-            base,
-            optim=replace(base.optim, weight_decay=decay),
-            deviations=tuple(decays if deviation == NO_DECAY else deviation for deviation in base.deviations),
-        )
+        return reworded(replace(base, optim=replace(base.optim, weight_decay=decay)), NO_DECAY, decays)
 
     return recipe
 
