@@ -28,13 +28,18 @@ def inputs(images: int, questions: int, height: int, width: int) -> tuple[torch.
     return image, torch.randint(0, 2, (images, questions, 11), generator=generator).float()
 
 
+def read_by_word() -> Path:
+    """Weights of the model of the docs' second example."""
+    return word_weights("clevr/multirn-h")
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
     """A directory with the ONNX files of the smoke run and of a model that reads words, written by the command."""
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
     directory = tmp_path_factory.mktemp("exported")
-    for weights in (scene_run(), word_weights("clevr/multirn-h")):
+    for weights in (scene_run(), read_by_word()):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.argv", ["bcn", "export", str(weights), str(directory), "--to", "onnx"])
             with pytest.raises(SystemExit) as exit:
@@ -77,7 +82,7 @@ def test_onnx_reads_sentences_of_any_length(exported):
 
     session = onnxruntime.InferenceSession(exported / "clevr-multirn-h.onnx")
     for size in ((1, 1, 1, 128, 128), (3, 4, 2, 128, 128), (2, 5, 43, 100, 150)):
-        assert answers_alike(session, word_weights("clevr/multirn-h"), *spoken(*size))
+        assert answers_alike(session, read_by_word(), *spoken(*size))
     about = json.loads(session.get_modelmeta().custom_metadata_map["bcn"])
     assert about["words"] == ["how", "many", "cubes", "are", "there"]
     assert about["answers"] == ["yes", "no", "2"]
@@ -98,9 +103,7 @@ def test_the_examples_run_without_torch_and_bcn(exported, tmp_path, number):
     program = f"import sys\nsys.modules['torch'] = sys.modules['bcn'] = None\n{example}"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    weights, question = ((scene_run(), "shape of red"), (word_weights("clevr/multirn-h"), "How many cubes are there?"))[
-        number
-    ]
+    weights, question = ((scene_run(), "shape of red"), (read_by_word(), "How many cubes are there?"))[number]
     assert done.stdout.strip() == bcn.load(weights).ask(scene, question)[0].answer
 
 
@@ -145,7 +148,7 @@ def test_safetensors_are_loaded_again(tmp_path):
 
 
 def test_torch_export_of_a_model_that_reads_words(tmp_path):
-    reasoner = bcn.load(word_weights("clevr/multirn-h"))
+    reasoner = bcn.load(read_by_word())
     written = export(reasoner, "torch-export", tmp_path)
     assert written.free == Free(words=True)
     program = torch.export.load(written.path).module()

@@ -227,6 +227,9 @@ def test_curves_draw_nothing_wrong_at_the_foot(tmp_path):
     assert axis.get_yticklabels()[0].get_text() == "0"
     assert axis.get_yticks()[:2] == pytest.approx([0.5, 1])
     is_drawn(figure, tmp_path)
+    faultless = curves.draw({"a": [entry | {"accuracy": 1.0} for entry in curve]})
+    assert len(set(faultless.axes[1].lines[0].get_ydata())) == 1
+    is_drawn(faultless, tmp_path)
 
 
 def test_unknown_figures_are_answered(tmp_path):

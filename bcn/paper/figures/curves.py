@@ -71,9 +71,9 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
 def _to_the_foot(axis: Any) -> None:
     """Draw zeros, which a logarithmic axis does not have, at its foot, with a 0 beside it."""
     heights = [height for line in axis.lines for height in line.get_ydata()]
-    if min(heights) > 0:
+    if all(height > 0 for height in heights):
         return
-    foot = min(height for height in heights if height > 0) / 2
+    foot = min((height for height in heights if height > 0), default=1) / 2
     for line in axis.lines:
         line.set_ydata([max(height, foot) for height in line.get_ydata()])
     _, top = axis.set_ylim(bottom=foot)
