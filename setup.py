@@ -5,15 +5,15 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "bcn.layers.kernel._pooled",
-            ["bcn/layers/kernel/pooled.c"],
-            depends=["bcn/layers/kernel/tiles.h", "bcn/layers/kernel/passes.h"],
+            "bcn.layers.fused._pooled",
+            ["bcn/layers/fused/csrc/pooled.c"],
+            depends=["bcn/layers/fused/csrc/tiles.h", "bcn/layers/fused/csrc/passes.h"],
             extra_compile_args=["-O3", "-ffp-contract=fast", "-Wno-psabi"],
             optional=True,
         ),
         Extension(
-            "bcn.layers.kernel._resample",
-            ["bcn/layers/kernel/resample.c"],
+            "bcn.layers.fused._resample",
+            ["bcn/layers/fused/csrc/resample.c"],
             extra_compile_args=["-O3"],
             optional=True,
         ),

@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bcn.ask import Reasoner as Reasoner
-    from bcn.ask import load as load
     from bcn.errors import BcnError as BcnError
+    from bcn.inference.reasoner import Reasoner as Reasoner
+    from bcn.inference.reasoner import load as load
     from bcn.layers.broadcast import BroadcastConv as BroadcastConv
     from bcn.layers.coordinates import coordinate_planes as coordinate_planes
     from bcn.models.insert import insert_broadcast as insert_broadcast
@@ -25,8 +25,8 @@ _HOMES = {
     "insert_broadcast": "bcn.models.insert",
     "create_model": "bcn.models.registry",
     "list_models": "bcn.models.registry",
-    "load": "bcn.ask",
-    "Reasoner": "bcn.ask",
+    "load": "bcn.inference.reasoner",
+    "Reasoner": "bcn.inference.reasoner",
 }
 __all__ = ["__version__", *_HOMES]
 

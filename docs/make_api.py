@@ -13,7 +13,13 @@ SUBJECTS = {
     "Layers": ["bcn.BroadcastConv", "bcn.coordinate_planes", "bcn.insert_broadcast"],
     "Relations": ["bcn.layers.relation.MultiRelation", "bcn.layers.relation.PairRelation"],
     "Models": ["bcn.create_model", "bcn.list_models"],
-    "Trained models": ["bcn.load", "bcn.Reasoner", "bcn.ask.Answer", "bcn.ask.Broadcast", "bcn.export.export"],
+    "Trained models": [
+        "bcn.load",
+        "bcn.Reasoner",
+        "bcn.inference.reasoner.Answer",
+        "bcn.inference.reasoner.Broadcast",
+        "bcn.inference.export.export",
+    ],
     "Data": ["bcn.data.sort_of_clevr.make_sort_of_clevr"],
     "Errors": ["bcn.BcnError"],
 }

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.small_weights import digit_weights, scene_run
 from PIL import Image
-from small_weights import digit_weights, scene_run
 from typer.main import get_command
 
 from bcn.cli import app, main

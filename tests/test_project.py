@@ -47,7 +47,7 @@ def _name(requirement: str) -> str:
 def test_every_module_imports_with_the_base_dependencies_alone():
     """Only the server cannot be imported without FastAPI and its pydantic; `bcn serve` then says what to install."""
     names = [module.name for module in pkgutil.walk_packages(bcn.__path__, "bcn.") if "._" not in module.name]
-    assert {"bcn.web.app", "bcn.web.site", "bcn.export", "bcn.bench.runtime"} <= set(names)
+    assert {"bcn.web.app", "bcn.web.static_site", "bcn.inference.export", "bcn.bench.runtime"} <= set(names)
     code = """
 import importlib, sys
 names, allowed = (given.split() for given in sys.argv[1:])

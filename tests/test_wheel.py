@@ -86,7 +86,7 @@ def test_the_wheel_alone_answers(built, tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["answers"][0]["answer"] == "square"
     where = subprocess.run(
-        [sys.executable, "-c", "import bcn.layers.kernel as k; print(k.__file__)"],
+        [sys.executable, "-c", "import bcn.layers.fused.native as k; print(k.__file__)"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

@@ -57,8 +57,8 @@ def bench_sort_of_clevr(
 
     from bcn.bench.plain_sort_of_clevr import make_batch
     from bcn.data.bits import words
+    from bcn.data.sort_of_clevr.dataset import LEGACY, STREAMS, SortOfClevrStream
     from bcn.data.sort_of_clevr.samples import Generator
-    from bcn.data.sort_of_clevr.sets import LEGACY, STREAMS, SortOfClevrStream
 
     number = STREAMS[version][0]
     generator = Generator(0, number, legacy=version == LEGACY, objects=6, questions="sampled")
@@ -78,9 +78,9 @@ def bench_sort_of_clevr(
 def bench_data(*, rounds: int = 5, say: Callable[[str], None] = print) -> dict[str, Any]:
     """All generators, and what loading costs of a step of the model that has the cheapest one."""
     from bcn.bench.data_mnist import bench_scaled_mnist, loader_share
-    from bcn.data.scaled_mnist import CANVASES
+    from bcn.data.mnist.scaled import CANVASES
     from bcn.data.sort_of_clevr import LEGACY, STREAM, V1, make_sort_of_clevr
-    from bcn.engine.machine import keep_memory
+    from bcn.training.environment import keep_memory
 
     keep_memory()  # as training does
     figures: dict[str, Any] = {}

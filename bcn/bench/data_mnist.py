@@ -9,10 +9,10 @@ import numpy as np
 from PIL import Image
 
 from bcn.bench.data import compare
-from bcn.data.batch import Dataset
-from bcn.data.mnist import fetch_mnist
-from bcn.data.resample import UNIT, rotation
-from bcn.data.scaled_mnist import CANVASES, draw_angles, draw_boxes, paint
+from bcn.data.dataset import Dataset
+from bcn.data.mnist.mnist import fetch_mnist
+from bcn.data.mnist.resample import UNIT, rotation
+from bcn.data.mnist.scaled import CANVASES, draw_angles, draw_boxes, paint
 
 
 def plain_scaled(digits: np.ndarray, boxes: np.ndarray, height: int, width: int) -> np.ndarray:

@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bcn.ask import load, shipped
-from bcn.bench.count import TOKENS
-from bcn.bench.literal import literal
 from bcn.data.registry import open_dataset
+from bcn.inference.reasoner import load, shipped
 from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.reference import literal
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.clevr import WORDS
+from bcn.models.cost import TOKENS
 from bcn.models.registry import create_model, image_shape
 
 Form = Literal["ours", "literal", "trained"]

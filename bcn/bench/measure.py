@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import torch
 
-from bcn.engine.machine import commit, machine, versions
+from bcn.training.environment import commit, machine, versions
 
 
 class Spread(NamedTuple):

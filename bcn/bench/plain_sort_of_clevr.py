@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw
 
-from bcn.data.batch import Batch
+from bcn.data.dataset import Batch
 
 RGB = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 156, 0), (128, 128, 128), (255, 255, 0)]
 MASK = (1 << 64) - 1

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from bcn.bench.jobs import Form, Job, build, inputs, training
 from bcn.bench.measure import alternate, threads
-from bcn.engine.machine import keep_memory
-from bcn.layers.concat import rows
-from bcn.layers.pooled import pooled_sum
+from bcn.layers.fused.sum import pooled_sum
+from bcn.layers.pointwise import rows
 from bcn.layers.relation import MultiRelation
+from bcn.training.environment import keep_memory
 
 MODEL = "sort-of-clevr/multirn-h"
 QUESTIONS = 36
@@ -128,7 +128,7 @@ def seen_by_norms(encoder: nn.Module, encode: Callable[[Tensor], Tensor], image:
 
 def draw(figures: dict[str, Any], path: Path) -> None:
     """A bar for each form, the literal one above, cut into sections."""
-    from bcn.paper.figures.canvas import COLOURS, canvas, write
+    from bcn.paper.figures.style import COLOURS, canvas, write
 
     figure, axes = canvas(3, 1, size=(9, 6.4))
     titles = {"literal": "literal", "ours": "ours", "trained": "ours, trained, which finds more zeros"}

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bcn.bench.measure import Spread
-from bcn.data.clevr.question import make_questions
-from bcn.data.clevr.render import render_scene, require_tracer
-from bcn.data.clevr.scene import make_scene
+from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.render import render_scene, require_tracer
+from bcn.data.clevr_like.scene import make_scene
 
 
 def bench_render(*, images: int, say: Callable[[str], None]) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from bcn.ask import Reasoner
 from bcn.bench.jobs import Job
 from bcn.bench.measure import alternate, threads
-from bcn.engine.machine import cores, keep_memory
-from bcn.export import Named, onnx_content, random_inputs
+from bcn.inference.export import Named, onnx_content, random_inputs
+from bcn.inference.reasoner import Reasoner
+from bcn.training.environment import cores, keep_memory
 
 CASES = {"one question": (1, 1), "36 questions about an image": (1, 36), "16 images, 20 questions each": (16, 20)}
 """images, and questions about each"""

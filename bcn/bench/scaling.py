@@ -9,8 +9,8 @@ import torch
 
 from bcn.bench.jobs import relation, relation_layer
 from bcn.bench.measure import Spread, alternate, peak_memory, threads
-from bcn.engine.machine import keep_memory
 from bcn.layers.relation import PairRelation
+from bcn.training.environment import keep_memory
 
 OBJECTS = (25, 100, 400, 900, 1600, 3600, 6400)
 KINDS = ("multirn", "rn")
@@ -79,7 +79,7 @@ def exponent(cost: dict[int, float]) -> float | None:
 
 def draw(found: dict[str, Any], path: Path) -> None:
     """Time and memory against objects, log-log, with the multiply-accumulates as lines."""
-    from bcn.paper.figures.canvas import COLOURS, canvas, plain_logarithmic, write
+    from bcn.paper.figures.style import COLOURS, canvas, plain_logarithmic, write
 
     figure, ((left, right),) = canvas(1, 2, size=(10, 4.2))
     for kind, name, colour in zip(KINDS, ("multiRN", "RN"), COLOURS, strict=False):

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from bcn.bench.count import executed_macs, on_meta
 from bcn.bench.jobs import Form, Job, inference, product, training
 from bcn.bench.measure import Timing, alternate, peak_memory, threads
-from bcn.engine.machine import cores, keep_memory
+from bcn.models.cost import executed_macs, on_meta
 from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
+from bcn.training.environment import cores, keep_memory
 
 SIZE = 2048
 MULTIRN_H = "sort-of-clevr/multirn-h"
@@ -186,7 +186,8 @@ def allocator(rounds: int, say: Say) -> dict[str, Any]:
     """Training with freed memory kept, as `bcn train` does, and given back, as is usual; in processes by turns."""
     say("freed memory kept and given back")
     code = (
-        "import sys, time, torch; from bcn.bench.jobs import training; from bcn.engine.machine import keep_memory;"
+        "import sys, time, torch; from bcn.bench.jobs import training;"
+        "from bcn.training.environment import keep_memory;"
         "torch.set_num_threads(1); sys.argv[1] == 'kept' and keep_memory();"
         "step = training(sys.argv[2], 'ours', 64, 1); step(); step(); began = time.perf_counter();"
         "[step() for _ in range(5)]; print((time.perf_counter() - began) / 5)"

@@ -13,7 +13,7 @@ from bcn.cli import app
 if TYPE_CHECKING:
     from PIL import Image
 
-    from bcn.ask import Answer, Reasoner
+    from bcn.inference.reasoner import Answer, Reasoner
 
 ImageArgument = Annotated[str, typer.Argument(metavar="IMAGE", help="An image file; - reads standard input.")]
 MapOption = Annotated[
@@ -33,7 +33,7 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer questions about an image."""
-    from bcn.ask import load
+    from bcn.inference.reasoner import load
 
     reasoner, picture = load(weights), _open(image)
     answers = reasoner.ask(picture, questions)
@@ -53,7 +53,7 @@ def find(
     as_json: JsonOption = False,
 ) -> None:
     """Say what an image shows, and where."""
-    from bcn.ask import load
+    from bcn.inference.reasoner import load
 
     reasoner, picture = load(weights), _open(image)
     answer = reasoner.find(picture)
@@ -69,7 +69,7 @@ def find(
 
 def _open(image: str) -> "Image.Image":
     from bcn.errors import BcnError
-    from bcn.picture import read_picture
+    from bcn.inference.picture import read_picture
 
     if image != "-":
         return read_picture(image)
@@ -86,7 +86,7 @@ def _open(image: str) -> "Image.Image":
 def _write_map(
     reasoner: "Reasoner", picture: "Image.Image", path: Path | None, centre: tuple[float, float] | None = None
 ) -> None:
-    from bcn.picture import overlay, write_picture
+    from bcn.inference.picture import overlay, write_picture
 
     if path is not None:
         write_picture(overlay(picture, reasoner.broadcast(picture).counts(), centre=centre), path)

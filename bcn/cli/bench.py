@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bcn.cli import app
-from bcn.data.files import check_writable, write_json
+from bcn.io import check_writable, write_json
 
 bench = typer.Typer(help="Measure speed, everything by turns in one process.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
@@ -62,8 +62,8 @@ def runtime(
     out: OutOption = Path("results/bench/runtime.json"),
 ) -> None:
     """A trained model in PyTorch and, exported, in onnxruntime: the time of a question and the answers per second."""
-    from bcn.ask import load
     from bcn.bench.runtime import bench_runtime
+    from bcn.inference.reasoner import load
 
     figures = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
     _write("runtime", figures, out)
@@ -78,7 +78,7 @@ def drag(
     out: OutOption = Path("results/bench/drag.json"),
 ) -> None:
     """The page of `bcn serve` in Chromium: how long after a move of the pointer the new answers are there."""
-    from bcn.bench.drag import bench_drag
+    from bcn.bench.page_latency import bench_drag
 
     _write("drag", bench_drag(weights, rounds=rounds, say=_say), out)
 
@@ -97,7 +97,7 @@ def profile(
 @bench.command()
 def hours(out: OutOption = Path("results/bench/hours.json")) -> None:
     """The hours of every recipe at paper scale on one thread, from measured steps, and on a GPU, from operations."""
-    from bcn.bench.hours import bench_hours
+    from bcn.paper.hours import bench_hours
 
     figures = bench_hours(say=_say)
     _write("hours", figures, out)

@@ -34,7 +34,7 @@ def make(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    from bcn.data.clevr.make import Order, make_clevr_like, share
+    from bcn.data.clevr_like.make import Order, make_clevr_like, share
 
     if not (part := re.fullmatch(r"([1-9][0-9]*)/([1-9][0-9]*)", shard)):
         raise BcnError(f"--shard {shard}: give the number of the shard and how many there are, as in 3/8")
@@ -63,10 +63,10 @@ def answer(
     ),
 ) -> None:
     """Answer the questions of a split into a file, for a test split whose answers others keep."""
-    from bcn.data.clevr.format import open_questions
-    from bcn.data.clevr.vocabulary import Vocabulary
-    from bcn.data.files import atomic_write
-    from bcn.engine.predict import predict
+    from bcn.data.vqa.dataset import open_questions
+    from bcn.data.vqa.vocabulary import Vocabulary
+    from bcn.inference.predict import predict
+    from bcn.io import atomic_write
 
     if out.suffix not in (".txt", ".json"):
         raise BcnError(f"--out {out}: give a name that ends in .txt, an answer per line, or in .json")
@@ -93,9 +93,9 @@ def transfer(
     import torch
 
     from bcn.cli.train import print_figures
-    from bcn.data.clevr.transfer import open_transfer
-    from bcn.engine.evaluate import check_fit, evaluate, metrics
-    from bcn.engine.machine import commit
+    from bcn.data.clevr_like.transfer import open_transfer
+    from bcn.training.environment import commit
+    from bcn.training.evaluate import check_fit, evaluate, metrics
 
     model, description, size = _trained(weights)
     dataset = open_transfer(
@@ -125,9 +125,9 @@ def _trained(weights: Path) -> "tuple[nn.Module, dict[str, Any], int]":
     """A model that is asked in words, what its file says of it, and the size of its images."""
     import torch
 
-    from bcn.engine.machine import default_threads, keep_memory
-    from bcn.engine.trained import load_trained
     from bcn.models.registry import image_shape
+    from bcn.training.environment import default_threads, keep_memory
+    from bcn.training.weights import load_trained
 
     keep_memory()
     torch.set_num_threads(default_threads())

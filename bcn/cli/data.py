@@ -102,8 +102,8 @@ def check(
     In a directory of images and questions, look for what would spoil a training.
     """
     from bcn.data.checksums import CHECKSUMS, check_dataset, check_files, checked_splits
-    from bcn.data.clevr.check import check_directory
     from bcn.data.registry import DATASETS
+    from bcn.data.vqa.check import check_directory
 
     for name in names or ():
         if name not in DATASETS and not Path(name).is_dir():
@@ -141,9 +141,9 @@ def show(
     data: Data = None,
 ) -> None:
     """Write a contact sheet: the first images of a split with their labels."""
-    from bcn.data.files import atomic_write
     from bcn.data.registry import find_entry, open_dataset
     from bcn.data.sheet import contact_sheet
+    from bcn.io import atomic_write
 
     path = out or Path(f"{name}-{split}.png")
     if path.suffix.lower() != ".png":

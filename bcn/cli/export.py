@@ -18,9 +18,9 @@ def export(
     ] = None,
 ) -> None:
     """Write a trained model for other programs, after comparing what is written with the model."""
-    from bcn.ask import load
-    from bcn.export import TOLERANCE
-    from bcn.export import export as write
+    from bcn.inference.export import TOLERANCE
+    from bcn.inference.export import export as write
+    from bcn.inference.reasoner import load
 
     written = write(load(weights), to, directory, runtime=runtime)
     print(f"{written.path}\ninputs: {written.free}")

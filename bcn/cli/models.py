@@ -37,7 +37,7 @@ def models(
 
 
 def model_row(name: str, questions: int) -> dict[str, Any]:
-    from bcn.bench.count import count_parameters, executed_macs, literal_macs, on_meta
+    from bcn.models.cost import count_parameters, executed_macs, literal_macs, on_meta
     from bcn.models.registry import image_shape
     from bcn.paper.tables import published_rows
 

@@ -42,13 +42,13 @@ def table(
     results: ResultsOption = Path("results"),
 ) -> None:
     """Make a table of the paper: train the runs that are missing, then write it as markdown and CSV."""
-    from bcn.engine.log import duration, say
-    from bcn.engine.stop import Interrupted
     from bcn.paper.page import write_table
     from bcn.paper.plan import measure, missing, train_all
     from bcn.paper.recipes import find_recipe, list_recipes
-    from bcn.paper.results import keep_estimate
+    from bcn.paper.records import keep_estimate
     from bcn.paper.tables import find_table
+    from bcn.training.interrupts import Interrupted
+    from bcn.training.progress import duration, say
 
     found = find_table(name)
     find_recipe(list_recipes(name)[0], scale)  # refuses an unknown scale
@@ -86,9 +86,9 @@ def plot(
     out: Annotated[Path, typer.Option(help="Where to write, without the ending: PNG and SVG.")] = Path("curves"),
 ) -> None:
     """Draw loss and accuracy of several runs over their epochs."""
-    from bcn.engine.run import find_run
     from bcn.paper.figures import curves
-    from bcn.paper.figures.canvas import write
+    from bcn.paper.figures.style import write
+    from bcn.training.run import find_run
 
     drawn = {}
     for run in map(find_run, runs):
@@ -103,7 +103,7 @@ def report(
     results: ResultsOption = Path("results"),
 ) -> None:
     """Write the page with every table of the paper side by side with ours, and one of what the benchmarks measured."""
-    from bcn.bench.page import write_measurements
+    from bcn.paper.measurements import write_measurements
     from bcn.paper.page import write_page
 
     pages = write_page(out, results)
@@ -122,7 +122,7 @@ def figure(
 ) -> None:
     """Draw a figure of the paper."""
     from bcn.paper.figures import FIGURES, draw_figure
-    from bcn.paper.figures.canvas import write
+    from bcn.paper.figures.style import write
 
     if not name:
         for known, about in FIGURES.items():

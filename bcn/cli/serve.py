@@ -25,7 +25,7 @@ def serve(
         from bcn.web.app import make_app
     except ModuleNotFoundError as error:
         raise BcnError(f"`bcn serve` needs {error.name}: install it with `pip install 'bcn[web]'`") from error
-    from bcn.ask import load, shipped
+    from bcn.inference.reasoner import load, shipped
 
     index = shipped()
     names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # what the page shows first

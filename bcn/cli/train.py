@@ -14,7 +14,7 @@ from bcn.cli import app
 from bcn.errors import BcnError
 
 if TYPE_CHECKING:
-    from bcn.engine.stop import Interrupted
+    from bcn.training.interrupts import Interrupted
 
 ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), cpu (minutes to hours) or paper (as published).")]
 DataOption = Annotated[Path | None, typer.Option(help="Where the original data lies, or yours (default: BCN_DATA).")]
@@ -34,10 +34,10 @@ def train(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
 ) -> None:
     """Train a recipe to its end. The same command goes on with a run that was stopped, and shows a finished one."""
-    from bcn.engine.override import override
-    from bcn.engine.stop import Interrupted
-    from bcn.engine.train import train as train_recipe
     from bcn.paper.recipes import find_recipe
+    from bcn.training.interrupts import Interrupted
+    from bcn.training.loop import train as train_recipe
+    from bcn.training.override import override
 
     chosen, changes = override(find_recipe(recipe, scale), set_ or [])
     try:
@@ -103,12 +103,12 @@ def evaluate(
     """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
     import torch
 
-    from bcn.engine.confusion import draw_confusion
-    from bcn.engine.evaluate import check_fit, metrics
-    from bcn.engine.evaluate import evaluate as count
-    from bcn.engine.machine import default_threads, keep_memory
-    from bcn.engine.sets import open_for
-    from bcn.engine.trained import load_trained
+    from bcn.training.confusion import draw_confusion
+    from bcn.training.environment import default_threads, keep_memory
+    from bcn.training.evaluate import check_fit, metrics
+    from bcn.training.evaluate import evaluate as count
+    from bcn.training.splits import open_for
+    from bcn.training.weights import load_trained
 
     keep_memory()
     torch.set_num_threads(threads or default_threads())
@@ -140,9 +140,9 @@ def doctor(
     """Versions, cores, threads; with --distributed whether the processes of a torchrun launch reach each other."""
     import torch
 
-    from bcn.engine.distributed import joined
-    from bcn.engine.machine import commit, default_threads, keep_memory, machine, versions
-    from bcn.layers.kernel import vector_width
+    from bcn.layers.fused.native import vector_width
+    from bcn.training.distributed import joined
+    from bcn.training.environment import commit, default_threads, keep_memory, machine, versions
 
     if not distributed:
         here = machine()

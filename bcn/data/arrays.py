@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from bcn.data.batch import Batch, Dataset, Preprocessing
+from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
 
 

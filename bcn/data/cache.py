@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bcn.data.files import cache_root, checksum, locked, read_json, write_json
 from bcn.errors import BcnError
+from bcn.io import cache_root, checksum, locked, read_json, write_json
 
 MANIFEST = "manifest.json"
 QUICK = 1 << 30

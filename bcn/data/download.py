@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from bcn.data.files import checksum, locked
 from bcn.errors import BcnError
+from bcn.io import checksum, locked
 
 TIMEOUT = 30
 CHUNK = 1 << 18

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bcn.data.batch import Dataset
-from bcn.data.files import atomic_write
+from bcn.data.dataset import Dataset
+from bcn.io import atomic_write
 
 
 def write_npz(dataset: Dataset, path: Path) -> Path:

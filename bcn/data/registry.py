@@ -6,15 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from bcn.data import affnist, mnist, scaled_mnist, stl10
-from bcn.data.batch import Dataset
+from bcn.data import stl10
 from bcn.data.cache import cached_parts
-from bcn.data.clevr import named
-from bcn.data.files import data_root
+from bcn.data.dataset import Dataset
+from bcn.data.mnist import affnist, mnist
+from bcn.data.mnist import scaled as scaled_mnist
 from bcn.data.sort_of_clevr import FEWER, V1, make_sort_of_clevr
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
 from bcn.data.sort_of_clevr.samples import Questions
+from bcn.data.vqa import named
 from bcn.errors import BcnError, did_you_mean
+from bcn.io import data_root
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import textwrap
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from bcn.data.batch import Batch, Dataset
-from bcn.data.clevr.format import QuestionDataset
+from bcn.data.dataset import Batch, Dataset
 from bcn.data.sort_of_clevr.sentences import to_sentence
+from bcn.data.vqa.dataset import QuestionDataset
 
 WIDTH = 160
 """the least width of a picture on the sheet; smaller images are enlarged by a whole number"""

@@ -15,11 +15,11 @@ import torch
 from torch.nn.functional import pad
 
 from bcn.data.arrays import ArrayDataset, split_range
-from bcn.data.batch import Batch, Preprocessing
 from bcn.data.crop import random_crop
+from bcn.data.dataset import Batch, Preprocessing
 from bcn.data.download import download
-from bcn.data.files import cache_root, checksum, data_root, locked
 from bcn.errors import BcnError
+from bcn.io import cache_root, checksum, data_root, locked
 
 URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
 ARCHIVE_MD5 = "91f7769df0f17e558f3565bffb0c7dfb"

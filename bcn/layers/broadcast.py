@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
-from bcn.layers.concat import Pointwise, as_map, check_map, check_sizes, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
-from bcn.layers.pooled_max import pooled_max, through
+from bcn.layers.fused.max import pooled_max, through
+from bcn.layers.pointwise import Pointwise, as_map, check_map, check_sizes, rows
 
 
 class SkipConv(nn.Module):

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bcn.layers.concat import rows
+from bcn.layers.pointwise import rows
 
 
 def at(place_BQ2: Tensor, height: int, width: int) -> Tensor:

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from bcn.errors import BcnError
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.concat import Pointwise, check_map, check_sizes, rows
 from bcn.layers.coordinates import check_planes, coordinate_planes
-from bcn.layers.pooled import literal, literal_sum, pooled_sum
+from bcn.layers.fused.sum import literal, literal_sum, pooled_sum
+from bcn.layers.pointwise import Pointwise, check_map, check_sizes, rows
 
 
 def _distinct(owner_U: Tensor, question_UD: Tensor) -> tuple[Tensor, Tensor] | None:

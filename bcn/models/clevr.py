@@ -16,14 +16,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
-from bcn.layers.attention import StackedAttention
-from bcn.layers.block import Block
+from bcn.layers.baselines.attention import StackedAttention
+from bcn.layers.baselines.conv_block import Block
+from bcn.layers.baselines.film import Film
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.film import Film
 from bcn.layers.look import Look, at
 from bcn.layers.relation import MultiRelation, PairRelation
-from bcn.models.encoders import blocks, mlp
-from bcn.models.question import QuestionEncoder, lengths
+from bcn.models.blocks import blocks, mlp
+from bcn.models.question_encoder import QuestionEncoder, lengths
 from bcn.models.registry import create_model, image_shape, register
 from bcn.models.sort_of_clevr import Flattened, RelationModel
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bcn.errors import BcnError, did_you_mean
 from bcn.layers.broadcast import BroadcastConv
-from bcn.models.encoders import Broadcasting
+from bcn.models.blocks import Broadcasting
 
 Network = TypeVar("Network", bound=nn.Module)
 

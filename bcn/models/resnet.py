@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bcn.layers.broadcast import BroadcastConv
-from bcn.models.encoders import Broadcasting, channels_last
+from bcn.models.blocks import Broadcasting, channels_last
 
 
 class BasicBlock(nn.Module):

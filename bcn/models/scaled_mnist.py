@@ -6,10 +6,10 @@ All models take images (B, 1, H, W) of any size and give logits (B, 10) and cent
 
 from torch import Tensor, nn
 
-from bcn.layers.block import Block
+from bcn.layers.baselines.conv_block import Block
+from bcn.layers.baselines.deformable import Deform
 from bcn.layers.broadcast import BroadcastConv, SkipConv
-from bcn.layers.deformable import Deform
-from bcn.models.encoders import Broadcasting, Classifier, CoordinateChannels, Skipping, blocks
+from bcn.models.blocks import Broadcasting, Classifier, CoordinateChannels, Skipping, blocks
 from bcn.models.registry import register
 
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
-from bcn.layers.attention import StackedAttention
+from bcn.layers.baselines.attention import StackedAttention
+from bcn.layers.baselines.film import Film
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.film import Film
 from bcn.layers.look import Look
 from bcn.layers.relation import MultiRelation, PairRelation, check_questions
-from bcn.models.encoders import CoordinateChannels, blocks, channels_last, mlp
+from bcn.models.blocks import CoordinateChannels, blocks, channels_last, mlp
 from bcn.models.registry import register
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from bcn.layers.broadcast import BroadcastConv, SkipConv
-from bcn.models.encoders import Broadcasting, Classifier, Skipping, blocks
+from bcn.models.blocks import Broadcasting, Classifier, Skipping, blocks
 from bcn.models.insert import insert_broadcast
 from bcn.models.registry import register
 from bcn.models.resnet import ResNet18

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import NamedTuple
 
-from bcn.engine.recipe import Recipe
+from bcn.training.recipe import Recipe
 
 IMAGES = {"scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96), "sort-of-clevr": (3, 75, 75)}
 """the images that the models of a data set are trained on: channels, height, width"""
@@ -27,7 +27,7 @@ def cost(recipe: Recipe) -> Cost:
 
 @cache
 def _cost(model: str, arguments: tuple[tuple[str, str | tuple[int, ...]], ...]) -> Cost:
-    from bcn.bench.count import count_parameters, literal_macs, on_meta
+    from bcn.models.cost import count_parameters, literal_macs, on_meta
     from bcn.models.registry import image_shape
 
     built = on_meta(model, **dict(arguments))

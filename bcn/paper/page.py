@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bcn.data.files import atomic_write
 from bcn.errors import BcnError
+from bcn.io import atomic_write
 from bcn.paper.figures import FIGURES, curves
-from bcn.paper.figures.canvas import write
-from bcn.paper.report import Line, grid, kinds_markdown, lines_of, markdown
+from bcn.paper.figures.style import write
+from bcn.paper.rows import Line, grid, kinds_markdown, lines_of, markdown
 from bcn.paper.tables import TABLES, Table, published_rows
 
 INTRODUCTION = """# Results
@@ -60,7 +60,7 @@ def _curves(lines: Sequence[Line]) -> dict[str, curves.Curve]:
 
 def _sections() -> str:
     """Appendix table 2, which needs no training: the paper's millions of MACs and those of our models."""
-    from bcn.bench.count import literal_macs, on_meta
+    from bcn.models.cost import literal_macs, on_meta
     from bcn.paper.cost import IMAGES
 
     rows = []
@@ -86,7 +86,7 @@ def _figures(docs: Path) -> str:
 
 def write_table(table: Table, scale: str, results: Path) -> tuple[str, list[Path]]:
     """Write a table beside the records it is made from, as markdown and CSV; its markdown is also given back."""
-    from bcn.paper.report import as_csv
+    from bcn.paper.rows import as_csv
 
     lines = lines_of(table, scale, results)
     text = markdown(table, scale, lines)

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from bcn.engine.log import say
-from bcn.engine.recipe import Recipe
-from bcn.engine.run import find_run, run_id
-from bcn.engine.stop import Interrupted
 from bcn.errors import did_you_mean
 from bcn.paper.recipes import find_recipe, list_recipes
-from bcn.paper.results import Estimate, keep, results_of
+from bcn.paper.records import Estimate, keep, results_of
 from bcn.paper.tables import Table
+from bcn.training.interrupts import Interrupted
+from bcn.training.progress import say
+from bcn.training.recipe import Recipe
+from bcn.training.run import find_run, run_id
 
 POLL_SECONDS = 0.2
 ENOUGH_SECONDS = 5.0
@@ -64,15 +64,15 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     import numpy as np
     import torch
 
-    from bcn.data.batch import Dataset
-    from bcn.data.clevr import stand_in as made_up
+    from bcn.data.clevr_like import synthetic as made_up
+    from bcn.data.dataset import Dataset
     from bcn.data.registry import find_entry
-    from bcn.engine.distributed import Ranks
-    from bcn.engine.machine import default_threads
-    from bcn.engine.recipe import phases
-    from bcn.engine.sets import Sets, open_for, taught
-    from bcn.engine.stop import Stop
-    from bcn.engine.train import Trainer
+    from bcn.training.distributed import Ranks
+    from bcn.training.environment import default_threads
+    from bcn.training.interrupts import Stop
+    from bcn.training.loop import Trainer
+    from bcn.training.recipe import phases
+    from bcn.training.splits import Sets, open_for, taught
 
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)

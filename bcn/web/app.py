@@ -21,10 +21,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bcn import __version__
-from bcn.ask import Reasoner
-from bcn.data.clevr.question import make_questions
-from bcn.data.clevr.render import render_scene
-from bcn.data.clevr.scene import make_scene
+from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.render import render_scene
+from bcn.data.clevr_like.scene import make_scene
 from bcn.data.sort_of_clevr import (
     COLOURS,
     KINDS,
@@ -38,7 +37,8 @@ from bcn.data.sort_of_clevr import (
     to_sentence,
 )
 from bcn.errors import BcnError
-from bcn.picture import Picture, check_sides, read_picture
+from bcn.inference.picture import Picture, check_sides, read_picture
+from bcn.inference.reasoner import Reasoner
 from bcn.web.schema import (
     AskedAll,
     FoundAll,

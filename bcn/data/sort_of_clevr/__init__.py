@@ -1,10 +1,6 @@
 """Sort-of-CLEVR: coloured squares and circles, and 36 questions about them; specified in docs/sort-of-clevr.md."""
 
-from bcn.data.sort_of_clevr.drawing import RGB, draw
-from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
-from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes, repeats
-from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence
-from bcn.data.sort_of_clevr.sets import (
+from bcn.data.sort_of_clevr.dataset import (
     FEWER,
     LEGACY,
     SPLITS,
@@ -15,6 +11,10 @@ from bcn.data.sort_of_clevr.sets import (
     SortOfClevrStream,
     make_sort_of_clevr,
 )
+from bcn.data.sort_of_clevr.drawing import RGB, draw
+from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
+from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes, repeats
+from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence
 
 __all__ = [
     "ANSWERS",

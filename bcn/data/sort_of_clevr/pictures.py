@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from bcn.data.files import atomic_write
+from bcn.data.sort_of_clevr.dataset import LEGACY, V1, make_sort_of_clevr
 from bcn.data.sort_of_clevr.drawing import DISC, draw
 from bcn.data.sort_of_clevr.scene import SIDE, Scenes
-from bcn.data.sort_of_clevr.sets import LEGACY, V1, make_sort_of_clevr
+from bcn.io import atomic_write
 
 SCALE = 3
 GAP = 6

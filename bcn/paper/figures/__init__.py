@@ -34,7 +34,8 @@ WITH_WEIGHTS = {
 
 def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: int = 0) -> "Figure":
     """Draw a figure by its name."""
-    from bcn.paper.figures import ablation, accuracy_cost, beside, coordinates, deflection, deformation, scenes
+    from bcn.paper.figures import ablation, accuracy_cost, coordinates, deflection, deformation, scenes
+    from bcn.paper.figures import clevr_side_by_side as beside
 
     if name not in FIGURES:
         raise did_you_mean("figure", name, FIGURES)
@@ -56,8 +57,8 @@ def draw_figure(name: str, *, weights: str | Path | None, results: Path, seed: i
 
 
 def _draw_with_weights(name: str, weights: str | Path | None, seed: int) -> "Figure":
-    from bcn.ask import load
     from bcn.data.registry import open_dataset
+    from bcn.inference.reasoner import load
     from bcn.paper.figures import activation, misclassified
 
     usual, dataset = WITH_WEIGHTS[name]

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bcn.paper.cost import cost
-from bcn.paper.figures.canvas import COLOURS, canvas
-from bcn.paper.report import lines_that_ran
+from bcn.paper.figures.style import COLOURS, canvas
+from bcn.paper.rows import lines_that_ran
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
-from bcn.data.batch import Dataset
+from bcn.data.dataset import Dataset
 from bcn.errors import BcnError
-from bcn.paper.figures.canvas import canvas
+from bcn.paper.figures.style import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

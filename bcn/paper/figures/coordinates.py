@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from bcn.layers.coordinates import coordinate_planes
-from bcn.paper.figures.canvas import canvas
+from bcn.paper.figures.style import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bcn.errors import BcnError
-from bcn.paper.figures.canvas import COLOURS, canvas, plain_logarithmic
+from bcn.paper.figures.style import COLOURS, canvas, plain_logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bcn.layers.coordinates import coordinate_planes
-from bcn.paper.figures.canvas import canvas
+from bcn.paper.figures.style import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

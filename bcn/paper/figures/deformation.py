@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bcn.paper.figures.canvas import COLOURS, canvas
-from bcn.paper.report import HEADINGS, OURS, lines_that_ran
+from bcn.paper.figures.style import COLOURS, canvas
+from bcn.paper.rows import HEADINGS, OURS, lines_that_ran
 from bcn.paper.tables import find_table
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from bcn.data.batch import Dataset
-from bcn.engine.evaluate import ask
+from bcn.data.dataset import Dataset
 from bcn.paper.figures.activation import KEY, activation_maps, choose, show
-from bcn.paper.figures.canvas import canvas
+from bcn.paper.figures.style import canvas
+from bcn.training.evaluate import ask
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,10 +3,10 @@
 import textwrap
 from typing import TYPE_CHECKING
 
-from bcn.data.clevr.question import make_questions
-from bcn.data.clevr.render import render_scene
-from bcn.data.clevr.scene import make_scene
-from bcn.paper.figures.canvas import canvas
+from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.render import render_scene
+from bcn.data.clevr_like.scene import make_scene
+from bcn.paper.figures.style import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,15 +6,14 @@
 
 from typing import cast, get_args
 
-from bcn.engine.recipe import Recipe, Scale
 from bcn.errors import did_you_mean
 from bcn.paper.recipes import (  # noqa: F401 (they register)
     ablation,
+    batch32,
     bcn_size,
-    beyond,
     deformation,
     own,
-    share,
+    stream,
     table1,
     table2,
     table3,
@@ -23,6 +22,7 @@ from bcn.paper.recipes import (  # noqa: F401 (they register)
 )
 from bcn.paper.recipes.row import ROWS
 from bcn.paper.tables import TABLES
+from bcn.training.recipe import Recipe, Scale
 
 
 def list_recipes(table: str | None = None) -> list[str]:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Recipe, Scale
 from bcn.paper.recipes.row import row
 from bcn.paper.recipes.table3 import OPEN, multirn_h
+from bcn.training.recipe import Recipe, Scale
 
 COMPARED = "not an experiment of the paper, whose figures for multirn-h stand here for comparison"
 

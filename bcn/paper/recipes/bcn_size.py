@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Recipe, Scale
 from bcn.paper.recipes.row import Row, row
 from bcn.paper.recipes.table3 import multirn_h
 from bcn.paper.tables import published, published_rows
+from bcn.training.recipe import Recipe, Scale
 
 
 def bcn_size(name: str, sizes: tuple[int, ...]) -> Row:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Recipe, Scale
 from bcn.paper.recipes import table1
 from bcn.paper.recipes.row import Row, row
 from bcn.paper.tables import published
+from bcn.training.recipe import Recipe, Scale
 
 TESTS = ("more-scaled-mnist-v1", "more-scaled-mnist-10-v1", "more-scaled-mnist-45-v1", "affine-mnist-v1")
 ALONE = (

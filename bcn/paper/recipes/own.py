@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Data, Optim, Recipe, Scale
 from bcn.paper.recipes.row import row
+from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 
 @row("own")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from bcn.engine.recipe import Recipe, Scale
 from bcn.paper.tables import published
+from bcn.training.recipe import Recipe, Scale
 
 Row = Callable[[Scale], Recipe]
 ROWS: dict[str, Row] = {}

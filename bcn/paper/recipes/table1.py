@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Data, Optim, Recipe, Scale
 from bcn.paper.recipes.row import row, vary
 from bcn.paper.tables import published
+from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 OPEN = (
     "the paper does not give the batch size (64 here), the momentum (0.9 here), weight decay (none here) "

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Data, Optim, Recipe, Scale
 from bcn.paper.recipes.row import ROWS, Row, row, vary
 from bcn.paper.tables import published
+from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 NO_DECAY = "no weight decay; the paper does not give any"
 OPEN = (

@@ -5,9 +5,9 @@ At the scale `paper` on CLEVR itself; at `cpu` and `smoke` on clevr-like-v1, our
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Data, Optim, Recipe, Scale
 from bcn.paper.recipes.row import row, vary
 from bcn.paper.tables import published
+from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 OPEN = (
     "all questions about an image are in the same step; the paper does not say how it groups them",

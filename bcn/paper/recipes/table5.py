@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from bcn.engine.recipe import Recipe, Scale
 from bcn.paper.recipes.row import Row, row
 from bcn.paper.recipes.table1 import bcn
 from bcn.paper.recipes.table3 import multirn_h
 from bcn.paper.tables import published
+from bcn.training.recipe import Recipe, Scale
 
 EMBEDDINGS = {
     "none": (("planes", ""),),

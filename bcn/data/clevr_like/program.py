@@ -1,0 +1,118 @@
+"""Functional programs over scenes, in the vocabulary and JSON of CLEVR's question files: original questions run too.
+
+A program is a list of nodes {"function": "filter_color", "inputs": [0], "value_inputs": ["red"]}; `inputs` are earlier
+nodes, the last node gives the answer. Sets of objects are sorted lists of indices.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bcn.data.clevr_like.scene import ATTRIBUTES
+from bcn.errors import BcnError, did_you_mean
+
+Scene = dict[str, Any]
+Node = dict[str, Any]
+Program = list[Node]
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "count": ("count",),
+    "exist": ("exist",),
+    "compare_numbers": ("equal_integer", "less_than", "greater_than"),
+    "query_attribute": tuple(f"query_{attribute}" for attribute in ATTRIBUTES),
+    "compare_attribute": tuple(f"equal_{attribute}" for attribute in ATTRIBUTES),
+}
+"""the five families of table 4, and the 13 finer kinds of each: a program's last function is its kind"""
+KINDS = tuple(kind for kinds in FAMILIES.values() for kind in kinds)
+FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
+
+
+class IllPosed(BcnError):
+    """A `unique` that met no object, or several: the question has no answer in this scene."""
+
+
+def kind_of(program: Program) -> str:
+    """The kind of question that a program asks.
+
+    >>> kind_of([{"function": "scene", "inputs": []}, {"function": "count", "inputs": [0]}])
+    'count'
+    """
+    kind = _function(program[-1])
+    if kind not in FAMILY_OF:
+        raise did_you_mean("kind of question", kind, KINDS)
+    return kind
+
+
+def answer(program: Program, scene: Scene) -> str:
+    """What the program answers about the scene, as CLEVR writes it: "yes", "no", a number, the name of an attribute."""
+    value = run(program, scene)[-1]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        last = _function(program[-1])
+        raise BcnError(f"a program ends with {last!r}, which gives objects: accepted are {', '.join(KINDS)}")
+    return str(value)
+
+
+def run(program: Program, scene: Scene) -> list[Any]:
+    """What each node of the program gives."""
+    values: list[Any] = []
+    for node in program:
+        name = _function(node)
+        if name not in _FUNCTIONS:
+            raise did_you_mean("function", name, _FUNCTIONS)
+        given = node.get("value_inputs", node.get("side_inputs")) or []
+        inputs = [values[index] for index in node.get("inputs") or []]
+        values.append(_FUNCTIONS[name](scene, *inputs, *given))
+    return values
+
+
+def _function(node: Node) -> str:
+    """CLEVR's published files say `function`; its generator says `type`."""
+    return str(node["function"] if "function" in node else node["type"])
+
+
+def _unique(scene: Scene, found: Sequence[int]) -> int:
+    if len(found) != 1:
+        raise IllPosed(f"ill-posed: {len(found)} objects where one is meant")
+    return found[0]
+
+
+def _sorted(found: Iterable[int]) -> list[int]:
+    return sorted(set(found))
+
+
+def _filter(attribute: str) -> Callable[..., list[int]]:
+    return lambda scene, found, value: [i for i in found if scene["objects"][i][attribute] == value]
+
+
+def _query(attribute: str) -> Callable[..., str]:
+    return lambda scene, index: str(scene["objects"][index][attribute])
+
+
+def _same(attribute: str) -> Callable[..., list[int]]:
+    """The other objects that share the attribute."""
+
+    def same(scene: Scene, index: int) -> list[int]:
+        value = scene["objects"][index][attribute]
+        return [i for i, thing in enumerate(scene["objects"]) if i != index and thing[attribute] == value]
+
+    return same
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "scene": lambda scene: list(range(len(scene["objects"]))),
+    "unique": _unique,
+    "relate": lambda scene, index, relation: _sorted(scene["relationships"][relation][index]),
+    "union": lambda scene, a, b: _sorted([*a, *b]),
+    "intersect": lambda scene, a, b: _sorted(set(a) & set(b)),
+    "count": lambda scene, found: len(found),
+    "exist": lambda scene, found: len(found) > 0,
+    "equal_integer": lambda scene, a, b: a == b,
+    "less_than": lambda scene, a, b: a < b,
+    "greater_than": lambda scene, a, b: a > b,
+}
+for _name in ATTRIBUTES:
+    _FUNCTIONS[f"filter_{_name}"] = _filter(_name)
+    _FUNCTIONS[f"query_{_name}"] = _query(_name)
+    _FUNCTIONS[f"same_{_name}"] = _same(_name)
+    _FUNCTIONS[f"equal_{_name}"] = lambda scene, a, b: a == b

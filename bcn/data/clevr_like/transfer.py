@@ -1,0 +1,61 @@
+"""Original images of CLEVR with questions of our grammar about their scenes, for models that saw our images alone.
+
+The original questions need not be there: `scenes/CLEVR_<split>_scenes*.json` and the images of some scenes will do.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bcn.data.clevr_like.questions import make_questions
+from bcn.data.vqa.dataset import QuestionDataset, open_questions
+from bcn.data.vqa.layouts import is_ours, read_scenes
+from bcn.data.vqa.vocabulary import Vocabulary
+from bcn.errors import BcnError
+from bcn.io import atomic_write, cache_root, data_root
+
+NAME = "clevr-transfer-v1"
+FOLDERS = ("clevr", "CLEVR_v1.0", ".")
+
+
+def find_originals(data: str | Path | None = None, split: str = "val") -> dict[Path, dict[str, Any]]:
+    """The original images of a split that are here, each with its scene."""
+    root = data_root(data)
+    files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
+    for file in files:
+        if is_ours(file):
+            raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
+        pictures = file.parent.parent.resolve() / "images" / split
+        scenes = {pictures / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}
+        if found := {path: scene for path, scene in scenes.items() if path.is_file()}:
+            return found
+    raise BcnError(
+        f"{root} has no CLEVR images of the split {split} with their scenes: give with --data or BCN_DATA a "
+        f"directory that holds scenes/CLEVR_{split}_scenes.json and images/{split}, itself or in "
+        f"{' or '.join(FOLDERS[:2])}"
+    )
+
+
+def open_transfer(
+    *,
+    words: tuple[str, ...],
+    answers: tuple[str, ...],
+    data: str | Path | None = None,
+    split: str = "val",
+    size: int = 128,
+    questions: int = 40,
+) -> QuestionDataset:
+    """The original images that are here, each with so many questions, in the words and answers of a model."""
+    asked = [
+        question | {"image_filename": str(path)}  # where it lies, whoever asks
+        for path, scene in find_originals(data, split).items()
+        for question in make_questions(scene, count=questions)
+    ]
+    place = cache_root() / NAME / "made"
+    path, text = place / "questions" / f"CLEVR_{split}_questions.json", json.dumps({"info": {}, "questions": asked})
+    if not path.is_file() or path.read_text() != text:
+        with atomic_write(path) as temporary:
+            temporary.write_text(text)
+    dataset = open_questions(place, split, size=size, vocabulary=Vocabulary(words), answers=answers)
+    dataset.name = NAME
+    return dataset

@@ -1,0 +1,34 @@
+"""Stacked attention (Yang et al., 2016), the rival of table 4 that looks twice.
+
+B images of n objects with C channels, Q questions of D numbers about each, K hidden channels.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from bcn.layers.pointwise import rows
+
+
+class StackedAttention(nn.Module):
+    """Each look weighs all objects by the question so far, and adds what it saw to the question.
+
+    >>> StackedAttention(24, 256)(torch.rand(2, 24, 8, 8), torch.rand(2, 20, 256)).shape
+    torch.Size([2, 20, 256])
+    """
+
+    def __init__(self, channels: int, questions: int, hidden: int = 256, *, looks: int = 2) -> None:
+        super().__init__()
+        self.questions = questions
+        self.objects = nn.Linear(channels, questions)
+        self.of_object = nn.ModuleList(nn.Linear(questions, hidden) for _ in range(looks))
+        self.of_question = nn.ModuleList(nn.Linear(questions, hidden) for _ in range(looks))
+        self.weigh = nn.ModuleList(nn.Linear(hidden, 1, bias=False) for _ in range(looks))
+
+    def forward(self, map_BCHW: Tensor, question: Tensor) -> Tensor:
+        asked_BQD = question if question.dim() == 3 else question[:, None]
+        object_BnD = torch.tanh(self.objects(rows(map_BCHW)))
+        for of_object, of_question, weigh in zip(self.of_object, self.of_question, self.weigh, strict=True):
+            hidden_BQnK = torch.tanh(of_object(object_BnD)[:, None] + of_question(asked_BQD)[:, :, None])
+            weight_BQn = weigh(hidden_BQnK)[..., 0].softmax(dim=2)
+            asked_BQD = asked_BQD + torch.bmm(weight_BQn, object_BnD)
+        return asked_BQD if question.dim() == 3 else asked_BQD[:, 0]

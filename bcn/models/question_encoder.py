@@ -1,0 +1,84 @@
+"""Questions in words: token indices to vectors, as the paper reads CLEVR's (appendix A).
+
+Words are embedded in 50 numbers and read by a bidirectional LSTM of two layers of 128 units. The vector of a question
+is the last state of the upper layer in both directions, 256 numbers, so that multiRN's g sees 24 + 256 + 3 + 256 = 539:
+an object, what the BCN broadcasts, coordinates and the question.
+
+B images, Q questions about each, L tokens in a question, of which 0 is padding; U questions in all, E numbers for a
+word, V words, D numbers for a question.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from bcn.errors import BcnError
+from bcn.layers.baselines.lstm import BidirectionalLSTM
+
+
+class QuestionEncoder(nn.Module):
+    """Token indices (B, L) or (B, Q, L), padded with 0 at the end, to vectors (B, D) or (B, Q, D).
+
+    A question that is asked several times in a batch is read once.
+
+    >>> QuestionEncoder(80)(torch.randint(1, 80, (2, 10, 17))).shape
+    torch.Size([2, 10, 256])
+    """
+
+    def __init__(self, words: int, embedding: int = 50, hidden: int = 128, *, layers: int = 2) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, embedding, padding_idx=0)
+        self.lstm = BidirectionalLSTM(embedding, hidden, layers=layers)
+        self.out_channels = self.lstm.out_channels
+
+    def load_vectors(self, vector_VE: Tensor) -> None:
+        """Start from given vectors of words, such as GloVe's; one of NaN keeps its word as it is."""
+        if vector_VE.shape != self.embedding.weight.shape:
+            raise BcnError(
+                f"vectors of words have the shape {tuple(vector_VE.shape)}: accepted is "
+                f"{tuple(self.embedding.weight.shape)}, one for each word"
+            )
+        with torch.no_grad():
+            known_V = ~vector_VE.isnan().any(dim=1)
+            self.embedding.weight[known_V] = vector_VE[known_V].to(self.embedding.weight)
+            self.embedding.weight[0] = 0
+
+    def forward(self, question: Tensor) -> Tensor:
+        if question.dim() not in (2, 3) or question.is_floating_point():
+            raise BcnError(
+                f"questions have the shape {tuple(question.shape)} and the type {question.dtype}: accepted are whole "
+                "numbers (B, L), or (B, Q, L) for Q questions about each image, one number for each word"
+            )
+        if not question.shape[-1]:
+            raise BcnError(f"questions have the shape {tuple(question.shape)}, and so no words: give them one at least")
+        token_UL = question.flatten(0, -2)
+        if not token_UL.shape[0]:
+            return self.embedding.weight.new_zeros(*question.shape[:-1], self.out_channels)
+        if token_UL.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
+            vector_UD = self._read(token_UL)
+        else:
+            self._check(token_UL)
+            token_UL, which = torch.unique(token_UL, dim=0, return_inverse=True)
+            vector_UD = self._read(token_UL).index_select(0, which)
+        return vector_UD.view(*question.shape[:-1], self.out_channels)
+
+    def _read(self, token_UL: Tensor) -> Tensor:
+        vector_UD: Tensor = self.lstm(self.embedding(token_UL), lengths(token_UL))
+        return vector_UD
+
+    def _check(self, token_UL: Tensor) -> None:
+        words = self.embedding.num_embeddings
+        if token_UL.numel() and not 0 <= int(token_UL.min()) <= int(token_UL.max()) < words:
+            raise BcnError(
+                f"questions have words of index {int(token_UL.min())} to {int(token_UL.max())}: accepted are 0 "
+                f"(padding) to {words - 1}; give the model as many words as the vocabulary has"
+            )
+
+
+def lengths(token_UL: Tensor) -> Tensor:
+    """Words in each question; one of padding alone counts as a word of padding, so that there is something to read.
+
+    >>> lengths(torch.tensor([[5, 7, 0], [0, 0, 0]]))
+    tensor([2, 1])
+    """
+    place_L = torch.arange(1, token_UL.shape[1] + 1, device=token_UL.device)
+    return ((token_UL != 0) * place_L).amax(dim=1).clamp(min=1)

@@ -1,0 +1,154 @@
+"""Finished runs under results/: one record each, read as the figures that a table needs."""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bcn.data.sort_of_clevr import FEWER
+from bcn.errors import BcnError
+from bcn.io import atomic_write, read_json, write_json
+from bcn.paper.tables import OBJECTS, TABLES
+from bcn.training.environment import commit, machine
+from bcn.training.recipe import Recipe, fingerprint, from_json
+
+ELSEWHERE = {
+    "more_scaled": ("more-scaled-mnist-v1", "all"),
+    "rotated_10": ("more-scaled-mnist-10-v1", "all"),
+    "rotated_45": ("more-scaled-mnist-45-v1", "all"),
+    "affnist": ("affine-mnist-v1", "all"),
+    **{metric: (FEWER[objects], "relational") for metric, objects in OBJECTS.items()},
+}
+"""columns that are figures of further test sets"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure of one run: in percent with its 95 % Wilson interval, or an error without one."""
+
+    value: float
+    total: int | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def cpu_minutes(record: dict[str, Any]) -> float:
+    """Of all ranks, which share out the work evenly. Pauses and what else the machine did are not in them."""
+    return int(record["ranks"]) * float(record["cpu_seconds"]) / 60
+
+
+@dataclass(frozen=True)
+class Result:
+    recipe: Recipe
+    seed: int
+    overridden: bool
+    record: dict[str, Any]
+
+    def measured(self, metric: str) -> Measured | None:
+        """The figure of a column of the paper's tables, None where this run did not measure it."""
+        sets = self.record["metrics"]
+        if metric == "localisation":
+            error = sets["test"].get("localisation")
+            return None if error is None else Measured(float(error))
+        if metric in ELSEWHERE:
+            name, part = ELSEWHERE[metric]
+            counts = sets.get(name, {}).get(part)
+        else:
+            counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(metric, metric))
+        if not counts or not counts["total"]:
+            return None
+        low, high = counts["interval"]
+        return Measured(100 * float(counts["accuracy"]), int(counts["total"]), 100 * float(low), 100 * float(high))
+
+    @property
+    def curve(self) -> list[dict[str, Any]]:
+        """Its epochs, thinned: epoch, loss, and, where answers were asked for, what the validation set gave."""
+        silent, loss = self.recipe.sight + self.recipe.pointing, ("epoch", "step", "loss")
+        return [
+            {key: entry[key] for key in entry if entry["epoch"] > silent or key in loss}
+            for entry in self.record["curve"]
+        ]
+
+    @property
+    def cpu_minutes(self) -> float:
+        return cpu_minutes(self.record)
+
+    def read(self) -> tuple[Any, ...]:
+        """Everything that tables and curves show; fails where a record lacks any of it."""
+        metrics = {metric for table in TABLES.values() for metric in table.metrics}
+        return [self.measured(metric) for metric in metrics], self.curve, self.cpu_minutes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long a run would take, from measured steps."""
+
+    step_seconds: float
+    steps: int
+    threads: int
+
+    @property
+    def seconds(self) -> float:
+        return self.step_seconds * self.steps
+
+
+def estimate_path(results: Path, recipe: Recipe) -> Path:
+    return results / recipe.name / f"{recipe.scale}-estimate.json"
+
+
+def keep_estimate(results: Path, recipe: Recipe, estimate: Estimate) -> None:
+    where = {"commit": commit(), "machine": machine(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    write_json(estimate_path(results, recipe), {"run": fingerprint(recipe), **asdict(estimate), **where})
+
+
+def estimate_of(results: Path, recipe: Recipe) -> Estimate | None:
+    """What was measured for this very recipe."""
+    path, remedy = estimate_path(results, recipe), "remove it and run `bcn table` with --plan"
+    kept = read_json(path, remedy) if path.exists() else {}
+    try:
+        if kept.get("run") != fingerprint(recipe):
+            return None
+        return Estimate(*(kept[field.name] for field in fields(Estimate)))
+    except (LookupError, AttributeError) as error:
+        raise BcnError(f"{path} is not an estimate ({error}): {remedy}") from error
+
+
+def result_path(results: Path, recipe: Recipe, seed: int) -> Path:
+    return results / recipe.name / f"{recipe.scale}-seed{seed}.json"
+
+
+def keep(record: Path, results: Path, recipe: Recipe, seed: int) -> Path:
+    """Copy a run's record to where tables are made from."""
+    path = result_path(results, recipe, seed)
+    with atomic_write(path) as temporary:
+        shutil.copyfile(record, temporary)
+    return path
+
+
+def read_result(path: Path) -> Result:
+    try:
+        record = json.loads(path.read_text())
+        recipe = from_json(record["recipe"])
+        result = Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
+        result.read()
+        return result
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}") from error
+    except BcnError as error:
+        raise BcnError(f"{path}: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BcnError(f"{path} is not the record of a run ({error}); remove it and train the run again") from error
+
+
+def results_of(results: Path, recipe: Recipe) -> tuple[list[Result], list[Path]]:
+    """The runs that count for a recipe, by seed; and the records left out: overridden, or of a recipe since changed."""
+    counted, left_out = [], []
+    for path in sorted((results / recipe.name).glob(f"{recipe.scale}-seed*.json")):
+        result = read_result(path)
+        if result.overridden or fingerprint(result.recipe) != fingerprint(recipe):
+            left_out.append(path)
+        else:
+            counted.append(result)
+    return sorted(counted, key=lambda result: result.seed), left_out

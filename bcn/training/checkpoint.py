@@ -1,0 +1,94 @@
+"""Weights and checkpoints on disk, written so that a crash at any moment leaves a whole one behind.
+
+A checkpoint is three files: step-N.safetensors (weights), step-N.pt (everything else, loadable with weights_only=True)
+and step-N.json, written last, with the checksums of the other two: where it is missing or disagrees, N does not count.
+A second one of the same step is step-N-0001.
+"""
+
+import hashlib
+import io
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from bcn.errors import BcnError
+from bcn.io import atomic_write, write_json
+from bcn.training.progress import say
+
+KEEP = 2
+
+
+def save_weights(path: Path, weights: dict[str, Tensor], description: dict[str, Any]) -> str:
+    """Write a safetensors file and give its checksum. One metadata key keeps the file byte-stable from save to save."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    content = safetensors.torch.save(tensors, metadata={"bcn": json.dumps(description, sort_keys=True)})
+    return _write(path, content)
+
+
+def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights of a file, and what it says about them (empty for a file that is not ours)."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        return weights, json.loads(metadata.get("bcn", "{}"))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BcnError(f"{path} is not a whole safetensors file ({error}); use another copy of it") from error
+
+
+def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Add checkpoint `step` to a folder and remove all but the last two, also what a crash or a full disk left over."""
+    name = folder / f"step-{step:08d}"
+    if there := [path.name for path in _names(folder) if path.name.startswith(name.name)]:
+        # written beside the whole one of the same step, not over it
+        last = there[-1].removeprefix(name.name).lstrip("-")
+        name = folder / f"{name.name}-{int(last or 0) + 1:04d}"
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    try:
+        checksums = {
+            "step": step,
+            "weights": save_weights(name.with_suffix(".safetensors"), weights, {}),
+            "state": _write(name.with_suffix(".pt"), buffer.getvalue()),
+        }
+        write_json(name.with_suffix(".json"), checksums)
+    finally:
+        kept = _names(folder)[-KEEP:]
+        for path in (*folder.glob("step-*"), *folder.glob(".step-*")):
+            if path.with_suffix("") not in kept:
+                path.unlink(missing_ok=True)
+
+
+def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The newest whole checkpoint, or None where there is none; a damaged one is named and passed over."""
+    names = _names(folder)
+    for name in reversed(names):
+        try:
+            checksums = json.loads(name.with_suffix(".json").read_text())
+            content = {suffix: name.with_suffix(suffix).read_bytes() for suffix in (".safetensors", ".pt")}
+            for suffix, part in ((".safetensors", "weights"), (".pt", "state")):
+                if hashlib.sha256(content[suffix]).hexdigest() != checksums[part]:
+                    raise ValueError(f"the checksum of {name.name}{suffix} is wrong")
+            state = torch.load(io.BytesIO(content[".pt"]), weights_only=True, map_location="cpu")
+            return safetensors.torch.load(content[".safetensors"]), state
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
+            say(f"checkpoint {name} is damaged ({error}); trying the one before it")
+    if names:
+        raise BcnError(f"every checkpoint in {folder} is damaged; remove that directory to train from the start")
+    return None
+
+
+def _names(folder: Path) -> list[Path]:
+    return sorted(path.with_suffix("") for path in folder.glob("step-*.json"))
+
+
+def _write(path: Path, content: bytes) -> str:
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()

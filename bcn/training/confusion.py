@@ -1,0 +1,36 @@
+"""The confusion of a model as a picture: rows are true answers, columns the answers given."""
+
+from pathlib import Path
+
+import torch
+
+from bcn.errors import BcnError
+from bcn.io import atomic_write
+from bcn.training.evaluate import Tally
+
+
+def draw_confusion(tally: Tally, answers: tuple[str, ...], path: Path) -> None:
+    """Write a PNG with the share of each row in the colour and the count as a number; empty rows stay white."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BcnError("a confusion picture needs matplotlib: pip install 'bcn[plot]'") from error
+    count_TA = tally.confusion_KTA.sum(0)
+    true = (*answers, "any other")
+    if not count_TA[-1].any():
+        count_TA, true = count_TA[:-1], answers
+    share_TA = count_TA / count_TA.sum(1, keepdim=True).clamp(min=1)
+    side = 1.5 + 0.55 * len(answers)
+    figure = Figure(figsize=(side, side), layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(share_TA.numpy(), cmap="Blues", vmin=0, vmax=1)
+    for row, column in torch.nonzero(count_TA).tolist():
+        colour = "white" if share_TA[row, column] > 0.5 else "black"
+        axes.text(column, row, f"{count_TA[row, column]}", ha="center", va="center", color=colour, fontsize=7)
+    axes.set_xticks(range(len(answers)), answers, rotation=90)
+    axes.set_yticks(range(len(true)), true)
+    axes.set_xlabel("answer given")
+    axes.set_ylabel("true answer")
+    axes.set_title(f"{tally.correct:,} of {tally.total:,} right", fontsize=10)
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=150)

@@ -1,0 +1,198 @@
+"""Several processes that train one model: started by torchrun, joined by gloo on CPUs and NCCL on GPUs."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.distributed.nn.functional  # before a group exists, which its defaults would keep alive
+from torch import Tensor, nn
+
+from bcn.errors import BcnError
+from bcn.training.interrupts import Interrupted
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+NUMBERS = (*TORCHRUN[:4], "MASTER_PORT")
+OTHER_LAUNCHERS = {"SLURM_STEP_NUM_TASKS": "srun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpiexec"}
+LOST = ("peer", "gloo", "NCCL", "Broken pipe")
+"""words in the errors of a collective whose other side is gone"""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+    local_world: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one process that writes and speaks."""
+        return self.rank == 0
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
+
+    def share(self, index: np.ndarray) -> np.ndarray:
+        """This rank's part of the indices. All parts together are the whole, in its order, without padding.
+
+        >>> [Ranks(rank, 2).share(np.arange(5)).tolist() for rank in (0, 1)]
+        [[0, 1, 2], [3, 4]]
+        """
+        return np.array_split(index, self.world)[self.rank]
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum of every rank's tensor."""
+        if self.world > 1:
+            dist.all_reduce(tensor)
+        return tensor
+
+    def mean_(self, tensor: Tensor) -> Tensor:
+        """The mean of every rank's tensor, put in its place."""
+        return self.sum(tensor).div_(self.world)
+
+    def least(self, tensor: Tensor) -> Tensor:
+        """The smallest of every rank's tensor."""
+        if self.world > 1:
+            dist.all_reduce(tensor, dist.ReduceOp.MIN)
+        return tensor
+
+    def same(self, value: Any) -> Any:
+        """The first rank's value, on every rank."""
+        if self.world == 1:
+            return value
+        values = [value]
+        dist.broadcast_object_list(values, src=0, device=self.device)
+        return values[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, in the order of the ranks, on every rank."""
+        values = [value] * self.world
+        if self.world > 1:
+            dist.all_gather_object(values, value)
+        return values
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What one rank refuses in this block, every rank refuses, in the same words. No collectives in it."""
+        refused = None
+        try:
+            yield
+        except BcnError as error:
+            refused = error
+        sentences = [sentence for sentence in self.gather(refused and str(refused)) if sentence is not None]
+        if sentences:
+            raise BcnError(sentences[0]) from refused
+
+    def align(self, model: nn.Module) -> None:
+        """Give every rank the first one's weights and BatchNorm statistics."""
+        if self.world > 1:
+            for tensor in model.state_dict().values():
+                dist.broadcast(tensor, src=0)
+
+
+def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
+    """What torchrun says about this process; None for a process that was started alone.
+
+    >>> read_ranks({}) is None
+    True
+    """
+    given = [name for name in TORCHRUN if name in environment]
+    if not given:
+        for variable, launcher in OTHER_LAUNCHERS.items():
+            if environment.get(variable, "") not in ("", "0", "1"):
+                raise BcnError(
+                    f"{launcher} started {environment[variable]} processes that know nothing of each other "
+                    f"({variable} says so); let {launcher} start one torchrun per node, as docs/cluster.md shows"
+                )
+        return None
+    if missing := [name for name in TORCHRUN if name not in environment]:
+        raise BcnError(
+            f"{', '.join(given)} set but not {', '.join(missing)}: this launch is not distributed; "
+            "start it with torchrun, or unset them"
+        )
+    try:
+        *numbers, _ = (int(environment[name]) for name in NUMBERS)
+    except ValueError:
+        raise BcnError(f"{', '.join(NUMBERS)} must be whole numbers; start the command with torchrun") from None
+    ranks = Ranks(*numbers)
+    if not (0 <= ranks.local_rank < ranks.local_world <= ranks.world and ranks.local_rank <= ranks.rank < ranks.world):
+        raise BcnError(
+            f"rank {ranks.rank} of {ranks.world}, {ranks.local_rank} of {ranks.local_world} on this machine, "
+            "cannot be: start the command with torchrun"
+        )
+    return ranks
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """Join the other processes, prove that they are all there, and leave them at the end.
+
+    Others only see that a rank is gone: why the first to leave left is in the store, so that they end the same way.
+    """
+    ranks = read_ranks()
+    if ranks is None:
+        yield Ranks()
+        return
+    if ranks.device.type == "cuda":
+        torch.cuda.set_device(ranks.device)
+    backend = "nccl" if ranks.device.type == "cuda" else "gloo"
+    try:
+        store = _store(ranks)
+        dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world)
+    except RuntimeError as error:
+        place, reason = ":".join(os.environ[name] for name in TORCHRUN[4:]), str(error).split("\n")[0]
+        raise BcnError(f"rank {ranks.rank} of {ranks.world} found no others at {place} ({reason})") from error
+    try:
+        present = int(ranks.sum(torch.ones((), dtype=torch.int64, device=ranks.device)))
+        if present != ranks.world:
+            raise BcnError(f"{present} of {ranks.world} processes answered: this launch is not distributed")
+        yield ranks
+    except (BcnError, Interrupted) as reason:
+        if told := _told(store):
+            raise told from reason
+        _tell(store, reason)
+        raise
+    except RuntimeError as error:
+        if not any(word in str(error) for word in LOST):
+            raise
+        unknown = BcnError("another process of this run ended; the same command goes on from the checkpoint")
+        raise _told(store) or unknown from error
+    finally:
+        dist.destroy_process_group()
+
+
+def _tell(store: Any, reason: BcnError | Interrupted) -> None:
+    with suppress(RuntimeError):  # a store that is gone as well
+        store.set("left", json.dumps([reason.signal if isinstance(reason, Interrupted) else 0, str(reason)]))
+        store.get("left")  # it has arrived before anyone can see that this process is gone
+
+
+def _told(store: Any) -> BcnError | Interrupted | None:
+    with suppress(RuntimeError):
+        if store.check(["left"]):
+            signal, sentence = json.loads(store.get("left"))
+            return Interrupted(signal) if signal else BcnError(sentence)
+    return None
+
+
+def _store(ranks: Ranks) -> Any:
+    """Where the ranks find each other.
+
+    torchrun's own store outlives a restart, and gloo would find the addresses of dead processes in it: so every attempt
+    looks under a name of its own. Agents of several nodes count attempts each for itself; docs/cluster.md says what
+    to set there.
+    """
+    host, port, agents = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), ranks.world // ranks.local_world
+    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = dist.TCPStore(host, port, ranks.world, is_master=ranks.first and not kept)  # type: ignore[attr-defined]
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if agents == 1 else "0"
+    return dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]

@@ -1,0 +1,66 @@
+"""What is kept of a finished run: a few kilobytes of JSON from which every table is made."""
+
+from dataclasses import asdict
+from typing import Any
+
+from bcn.data.dataset import Dataset
+from bcn.data.vqa.dataset import QuestionDataset
+from bcn.models.cost import count_parameters, literal_macs
+from bcn.training.environment import commit, machine, versions
+from bcn.training.recipe import Recipe
+from bcn.training.run import Run
+from bcn.training.state import State
+
+
+def describe(recipe: Recipe, dataset: Dataset, seed: int, epoch: int | None) -> dict[str, Any]:
+    """What a weights file says of itself: enough to build the model, prepare its inputs and name the answer."""
+    words = {"words": list(dataset.vocabulary.words)} if isinstance(dataset, QuestionDataset) else {}
+    return words | {
+        "model": recipe.model,
+        "arguments": dict(recipe.arguments),
+        "data": recipe.data.name,
+        "preprocessing": asdict(dataset.preprocessing),
+        "answers": list(dataset.answers),
+        "kinds": list(dataset.kinds),
+        "localise": recipe.localise,
+        "recipe": recipe.name,
+        "scale": recipe.scale,
+        "seed": seed,
+        "epoch": epoch,
+    }
+
+
+def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found: dict[str, Any]) -> dict[str, Any]:
+    """`found` is metrics (by test set, of the weights that count), last (of the last weights), threads, ranks.
+
+    MACs are counted as in the tables: one question about one image, in the literal form of the equations.
+    Seconds are those of the work that led to the result: what a crash threw away is not in them. CPU seconds are the
+    first rank's.
+    """
+    state.tick()
+    at = state.position
+    channels, height, width = dataset[[0]].image.shape[1:]
+    return {
+        "run": run.path.name,
+        "recipe": asdict(recipe),
+        "seed": run.manifest["seed"],
+        "overridden": run.manifest["overridden"],
+        "overrides": run.manifest["overrides"],
+        "data": run.manifest["data"],
+        **found,
+        "best_epoch": at.best_epoch,
+        "parameters": count_parameters(state.model),
+        "with_statistics": count_parameters(state.model, statistics=True),
+        "macs": round(literal_macs(state.model, (channels, height, width)).total),
+        "steps": at.step,
+        "questions": at.questions,
+        "questions_per_second": round(at.questions / at.train_seconds, 1),
+        "seconds": round(at.seconds, 1),
+        "cpu_seconds": round(at.cpu_seconds, 1),
+        "train_seconds": round(at.train_seconds, 1),
+        "sessions": at.sessions,
+        "versions": versions(),
+        "commit": commit(),
+        "machine": machine(),
+        "curve": run.curve(),
+    }

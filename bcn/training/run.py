@@ -1,0 +1,181 @@
+"""A run on disk: a directory whose name is recipe, scale, seed and a hash of everything that decides the run.
+
+manifest.json (what was started), metrics.jsonl (one line per event, the only source of curves), checkpoint/ (see
+checkpoint.py), best.safetensors (best by validation), last.safetensors and record.json (at the end).
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from bcn.errors import BcnError
+from bcn.io import atomic_write, write_json
+from bcn.training.environment import commit, machine, versions
+from bcn.training.recipe import Recipe, fingerprint, from_json
+
+CURVE_POINTS = 40
+"""of a record's curve: enough to see it, few enough to commit"""
+MANIFEST = ("recipe", "seed", "overridden", "overrides", "threads", "ranks")
+RECORD = ("run", "metrics", "ranks", "seconds", "cpu_seconds", "best_epoch", "commit")
+"""what a manifest and a record cannot do without"""
+
+
+def run_id(recipe: Recipe, seed: int) -> str:
+    """The directory's name: the same id resumes or reuses."""
+    return f"{recipe.name.replace('/', '-')}-{recipe.scale}-{seed}-{fingerprint(recipe)}"
+
+
+@dataclass(frozen=True)
+class Run:
+    path: Path
+    manifest: dict[str, Any]
+
+    @property
+    def recipe(self) -> Recipe:
+        return from_json(self.manifest["recipe"])
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoint"
+
+    def record(self) -> dict[str, Any] | None:
+        """What a finished run found; None for one that is not finished."""
+        path = self.path / "record.json"
+        return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
+
+    def hold_data(self, checksums: dict[str, str]) -> None:
+        """Refuse other data than the run began with."""
+        began = self.manifest.setdefault("data", checksums)
+        if began != checksums:
+            changed = ", ".join(name for name in checksums if began.get(name) != checksums[name])
+            raise BcnError(
+                f"{self.path} began with other data ({changed}): give the data that it began with, or another "
+                "directory with --runs"
+            )
+
+    def write(self, event: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        try:
+            with open(self.path / "metrics.jsonl", "a") as file:
+                file.write(json.dumps(event) + "\n")
+        except OSError as error:
+            raise BcnError(f"cannot write {self.path / 'metrics.jsonl'}: {error.strerror}") from error
+
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl; one that a crash cut short is left out."""
+        return [event for line in self._lines() if (event := _event(line)) is not None]
+
+    def rewind(self, step: int, epoch: int) -> None:
+        """Forget the events after a step, and the ends of epochs after an epoch, which will happen again."""
+        kept = [
+            event
+            for event in self.events()
+            if event["step"] <= step and (event["event"] != "epoch" or event["epoch"] <= epoch)
+        ]
+        with atomic_write(self.path / "metrics.jsonl") as temporary:
+            temporary.write_text("".join(json.dumps(event) + "\n" for event in kept))
+
+    def _lines(self) -> list[str]:
+        path = self.path / "metrics.jsonl"
+        return path.read_text(errors="replace").splitlines() if path.exists() else []
+
+    def curve(self) -> list[dict[str, Any]]:
+        """The epochs of a run, thinned evenly to a few; the last is always among them."""
+        epochs = [event for event in self.events() if event["event"] == "epoch"]
+        every = -(-len(epochs) // CURVE_POINTS)
+        kept = epochs[::-1][:: max(1, every)][::-1]
+        return [{key: value for key, value in event.items() if key != "event"} for event in kept]
+
+
+def find_begun(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
+    """The run of this recipe and seed that was begun before; None where there is none."""
+    path = runs / run_id(recipe, seed)
+    try:
+        if not (path / "manifest.json").exists():
+            return None
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}; choose another directory with --runs") from error
+    run = find_run(path)
+    if fingerprint(run.recipe) != fingerprint(recipe) or run.manifest["seed"] != seed:
+        raise BcnError(f"{path} holds a run of another recipe or seed; move it away, or choose another --runs")
+    return run
+
+
+@contextmanager
+def opened(
+    recipe: Recipe, *, seed: int, runs: Path, data: dict[str, str], overrides: Sequence[str], threads: int, ranks: int
+) -> Iterator[Run]:
+    """The run's directory, made or found again, and held against a second process that would train the same run.
+
+    `data` are the checksums of its splits.
+    """
+    path = runs / run_id(recipe, seed)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = open(path / ".lock", "w")  # noqa: SIM115 (closed below, with the lock)
+    except OSError as error:
+        raise BcnError(f"cannot write {path}: {error.strerror}; choose another directory with --runs") from error
+    with lock:
+        _lock(lock, path)
+        run = find_begun(recipe, seed=seed, runs=runs)
+        if run is None:
+            started = {
+                "run": path.name,
+                "recipe": asdict(recipe),
+                "seed": seed,
+                "overridden": bool(overrides),
+                "overrides": list(overrides),
+                "data": data,
+                "threads": threads,
+                "ranks": ranks,
+                "versions": versions(),
+                "commit": commit(),
+                "machine": machine(),
+            }
+            try:
+                write_json(path / "manifest.json", started)
+            except BcnError:
+                (path / ".lock").unlink()
+                with suppress(OSError):  # where there is more in it than what was just made
+                    path.rmdir()
+                raise
+            run = Run(path, started)
+        run.hold_data(data)
+        yield run
+
+
+def find_run(path: Path) -> Run:
+    """A run that exists."""
+    if not (path / "manifest.json").is_file():
+        raise BcnError(f"{path} is not the directory of a run: it has no manifest.json")
+    return Run(path, _read(path / "manifest.json", MANIFEST, "move the run's directory away to start again"))
+
+
+def _lock(file: TextIO, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BcnError(f"another process is training {path}; wait for it, or stop it") from None
+
+
+def _read(path: Path, needed: Sequence[str], remedy: str) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise BcnError(f"{path} cannot be read ({error}); {remedy}") from error
+    missing = [name for name in needed if not isinstance(value, dict) or name not in value]
+    if missing:
+        raise BcnError(f"{path} lacks {', '.join(missing)}; {remedy}")
+    return dict(value)
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and {"event", "step"} <= event.keys() else None

@@ -1,0 +1,165 @@
+"""The benchmarks measure what they say. Times are never asserted, only what is counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from bcn.bench.jobs import inference, inputs, relation, training
+from bcn.bench.measure import Spread, Timing, alternate, peak_memory
+from bcn.bench.profile import bench_profile
+from bcn.bench.profile import draw as draw_profile
+from bcn.bench.render import bench_render
+from bcn.bench.scaling import draw, exponent, macs
+from bcn.bench.speed import unavoidable
+from bcn.cli import main
+from bcn.cli.bench import bench
+from bcn.paper.hours import GPU_FLOPS, hours
+from bcn.paper.measurements import write_measurements
+from bcn.paper.recipes import find_recipe
+
+
+def test_cases_run_by_turns():
+    seen = []
+    cases = {name: (lambda name=name: seen.append(name)) for name in "ab"}
+    timings = alternate(cases, rounds=3, seconds=0)
+    assert seen[-6:] == ["a", "b"] * 3
+    for timing in timings.values():
+        assert len(timing.rounds) == 3
+        assert min(timing.rounds) > 0
+
+
+def test_ratios_are_taken_round_by_round():
+    ours, theirs = Timing((1.0, 2.0, 4.0, 1.0, 2.0)), Timing((3.0, 6.0, 12.0, 3.0, 8.0))
+    assert ours.ratio(theirs) == {"median": 3.0, "low": 3.0, "high": 3.0}
+    assert ours.ratio(theirs, 0.5)["median"] == 1.5
+    assert ours.per_second(10) == {"median": 5.0, "low": 5.0, "high": 10.0}
+    assert Spread.of([2.0]) == (2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("form", ["ours", "literal"])
+@pytest.mark.parametrize("name", ["sort-of-clevr/multirn", "sort-of-clevr/rn", "scaled-mnist/bcn", "stl10/bcn"])
+def test_jobs_run_in_both_forms(name, form):
+    training(name, form, 2, 2)()
+    inference(name, form, 2, 2)()
+
+
+def test_a_trained_job_asks_real_questions_about_real_images():
+    image, question = inputs("sort-of-clevr/multirn-h", "trained", 2, 36)
+    assert image.shape == (2, 3, 75, 75)
+    assert question.sum(dim=2).unique().tolist() == [3.0]  # colour, relational or not, subtype
+    training("sort-of-clevr/multirn-h", "trained", 2, 2)()
+
+
+def test_the_page_is_made_from_the_records(tmp_path):
+    bench = Path(__file__).parents[2] / "results" / "bench"
+    (page,) = write_measurements(tmp_path / "measurements.md", bench)
+    text = page.read_text()
+    assert text == (bench.parents[1] / "docs" / "measurements.md").read_text(), "`bcn report` writes it anew"
+    speed = json.loads((bench / "speed.json").read_text())["figures"]["1 thread"]
+    ratio = speed["forms"]["ratios"]["multirn-h / multirn-h, literal"]
+    assert f"| `multirn-h` | `multirn-h, literal` | {ratio['median']:.1f} [" in text
+    assert write_measurements(tmp_path / "empty.md", tmp_path / "nowhere") == []
+    assert not (tmp_path / "empty.md").exists()
+
+
+def test_unavoidable_operations_are_those_of_the_matrix_products():
+    """multirn-h by hand, 16 images with 20 questions: per image CNN, BCN and g.0; per question g.1 and f."""
+    cnn = 38 * 38 * 27 * 24 + (19 * 19 + 100 + 100) * 216 * 24
+    bcn = 100 * (24 * 128 + 128 * 128 + 128 * 256)
+    g_first = 100 * 24 * 256 + 256 * 256
+    question = 11 * 256 + 100 * 256 * 256 + 2 * 256 * 256 + 256 * 10
+    planes = 100 * 3 * (128 + 256)  # once for all images
+    forward = 16 * (cnn + bcn + g_first + 20 * question)
+    found = unavoidable("sort-of-clevr/multirn-h", 16, 20)
+    assert found["inference"] == pytest.approx(2 * forward, abs=2 * planes)
+    assert found["training"] == pytest.approx(2 * (3 * forward - 16 * 38 * 38 * 27 * 24), abs=6 * planes)
+
+
+def test_exponents_of_the_operation_counts():
+    """O(n) and O(n^2), from the modules themselves."""
+    sizes = (400, 1600, 6400)
+    assert exponent({n: macs("multirn", n) for n in sizes}) == pytest.approx(1, abs=0.01)
+    assert exponent({n: macs("rn", n) for n in sizes}) == pytest.approx(2, abs=0.01)
+    assert exponent({25: 1.0, 400: 2.0}) is None
+
+
+def test_memory_of_a_relation_is_measured_above_the_idle_process():
+    few, many = (peak_memory("relation", "multirn", objects) for objects in ("100", "25600"))
+    if few is None:
+        pytest.skip("peak memory is read from /proc, which Linux has")
+    # At least the 25,600 objects' base and its gradient exist; at most a few dozen floats for each of their channels.
+    assert 2 * 25_600 * 256 * 4 < many < 40 * 25_600 * 256 * 4
+    assert few < many / 5
+
+
+def test_the_plot_has_both_models(tmp_path):
+    found = {
+        kind: {
+            "seconds": {400: 1.0, 1600: 4.0},
+            "bytes": {400: 10, 1600: 40},
+            "macs": {400: 1, 1600: 4, 6400: 16},
+            "exponent": 1.0,
+        }
+        for kind in ("multirn", "rn")
+    }
+    draw(json.loads(json.dumps(found)), tmp_path / "scaling.json")
+    assert (tmp_path / "scaling.png").stat().st_size > 5000
+    assert "multiRN" in (tmp_path / "scaling.svg").read_text()
+
+
+def test_relation_jobs_agree_with_their_operation_counts():
+    """The hot loop's share: as many rows go through g's second layer as there are objects, or pairs."""
+    shapes = {}
+    for kind in ("multirn", "rn"):
+        with torch.profiler.profile(record_shapes=True) as profile:
+            relation(kind, 16)()
+        (shapes[kind],) = (event.input_shapes for event in profile.events() if event.name == "bcn::pooled_sum")
+    assert shapes["multirn"][:2] == [[1, 16, 256], [1, 256]]
+    assert shapes["rn"][:2] == [[1, 16, 256], [16, 256]]
+
+
+def test_the_hours_of_a_recipe_are_its_steps_and_its_operations():
+    found = hours(find_recipe("table3/multirn", "paper"))
+    assert found["steps"] == 50 * (9800 // 8)
+    assert found["hours"] == pytest.approx(found["step_seconds"] * found["steps"] / 3600)
+    question = 11 * 256 + 25 * 256 * 256 + 2 * 256 * 256 + 256 * 10
+    cnn = 38 * 38 * 27 * 24 + (19 * 19 + 100 + 25) * 216 * 24
+    of_image = cnn + 25 * (24 * 128 + 128 * 128 + 128 * 256) + 25 * 24 * 256 + 256 * 256
+    operations = 6 * 8 * (of_image + 20 * question) * found["steps"]
+    assert found["gpu_hours"] == pytest.approx(operations / GPU_FLOPS / 3600, rel=0.01)
+
+
+def test_an_image_costs_what_its_parts_cost():
+    found = bench_render(images=1, say=lambda _: None)
+    *parts, together = (cost["median"] for cost in found["milliseconds of CPU"].values())
+    assert len(parts) == 4
+    assert min(parts) > 0
+    assert together == pytest.approx(sum(parts))
+    assert found["CPU minutes for 10,000 images"] == pytest.approx(together / 6)
+
+
+def test_the_profile_names_every_section_of_both_forms(tmp_path):
+    found = bench_profile(rounds=1, seconds=0, say=lambda _: None)
+    assert list(found["literal"]["sections"]) == ["CNN", "BCN and g", "f and loss", "Adam", "rest"]
+    ours = found["ours"]["sections"]
+    assert list(ours)[:4] == ["CNN", "BCN", "g, first layer", "g, the hot loop"]
+    assert all(cost >= 0 for form in found.values() for cost in form["sections"].values())
+    draw_profile(found, tmp_path / "profile.json")
+    assert "the hot loop" in (tmp_path / "profile.svg").read_text()
+
+
+@pytest.mark.parametrize("name", [command.name or command.callback.__name__ for command in bench.registered_commands])
+def test_what_cannot_be_written_is_refused_before_anything_is_measured(name, tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").write_text("kept")
+    for out in (tmp_path, tmp_path / "file" / "record.json"):
+        monkeypatch.setattr("sys.argv", ["bcn", "bench", name, "--out", str(out)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        assert exit.value.code == 2
+        said = capfd.readouterr().err
+        assert said.startswith(f"bcn: cannot write {out}: ")
+        assert said.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "kept"
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]

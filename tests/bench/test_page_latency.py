@@ -1,0 +1,35 @@
+"""`bcn bench drag` drags in a real browser, and its record is of what the page said. Times are never asserted."""
+
+import json
+
+import pytest
+from helpers.small_weights import scene_run
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+
+from helpers.pages import needs_chromium
+
+from bcn.bench.page_latency import FIRST, MOVES, bench_drag
+from bcn.cli import main
+from bcn.errors import BcnError
+
+
+@needs_chromium
+def test_the_record(tmp_path, monkeypatch):
+    out = tmp_path / "drag.json"
+    monkeypatch.setattr(
+        "sys.argv", ["bcn", "bench", "drag", "--weights", str(scene_run()), "--rounds", "2", "--out", str(out)]
+    )
+    with pytest.raises(SystemExit) as exit:
+        main()
+    assert not exit.value.code
+    record = json.loads(out.read_text())
+    assert record["benchmark"] == "drag"
+    assert 2 <= record["figures"]["answers"] <= 2 * (1 + MOVES - FIRST)
+    spread = record["figures"]["milliseconds from a move to its answers"]
+    assert 0 < spread["low"] <= spread["median"] <= spread["high"]
+
+
+def test_weights_that_cannot_be_served_are_refused_in_a_sentence():
+    with pytest.raises(BcnError, match="did you mean 'sort-of-clevr/multirn-h'"):
+        bench_drag("sort-of-clevr/multirnh", rounds=1, say=lambda _: None)

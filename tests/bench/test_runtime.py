@@ -1,0 +1,39 @@
+"""`bcn bench runtime` runs the same through both, and its record holds what it says. Times are never asserted."""
+
+import json
+
+import numpy as np
+import pytest
+from helpers.small_weights import digit_weights
+
+pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+pytest.importorskip("onnxscript", reason="needs the extra onnx")
+
+import bcn
+from bcn.bench.runtime import CASES, jobs
+from bcn.cli import main
+from bcn.inference.export import Named, onnx_content
+
+
+def test_both_answer_alike():
+    reasoner = bcn.load(digit_weights())
+    content, _, _ = onnx_content(reasoner, Named(reasoner.model), ["logits", "centre"])
+    pair = jobs(reasoner, content, 1, 3, 1)
+    for mine, exported in zip(pair["eager"](), pair["onnxruntime"](), strict=True):
+        assert np.allclose(mine.numpy(), exported, atol=1e-5)
+
+
+def test_the_record(tmp_path, monkeypatch):
+    out = tmp_path / "runtime.json"
+    arguments = ["--weights", str(digit_weights()), "--rounds", "1", "--seconds", "0", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", ["bcn", "bench", "runtime", *arguments])
+    with pytest.raises(SystemExit) as exit:
+        main()
+    assert not exit.value.code
+    record = json.loads(out.read_text())
+    assert record["benchmark"] == "runtime"
+    assert record["figures"]["difference"] < 1e-4
+    for name in CASES:
+        figures = record["figures"]["1 thread"][name]
+        times = {part: figures[part]["milliseconds"]["median"] for part in ("eager", "onnxruntime")}
+        assert figures["onnxruntime / eager"]["median"] == pytest.approx(times["eager"] / times["onnxruntime"])

@@ -1,0 +1,224 @@
+"""Programs and questions: an interpreter written differently here agrees, on original scenes and on ours."""
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bcn.data.clevr_like.grammar import WORDS
+from bcn.data.clevr_like.program import FAMILIES as KINDS_OF
+from bcn.data.clevr_like.program import FAMILY_OF, KINDS, IllPosed, answer, kind_of, run
+from bcn.data.clevr_like.questions import FAMILIES, make_questions
+from bcn.data.clevr_like.scene import ATTRIBUTES, make_scene
+from bcn.data.vqa.vocabulary import tokens
+from bcn.errors import BcnError
+from bcn.io import data_root
+
+
+def oracle(program: list[dict], scene: dict, place: int = -1) -> Any:
+    """The value of a node, from the last one back; objects are dictionaries, relations are read off coordinates."""
+    node = program[place]
+    name, _, attribute = node["function"].partition("_")
+    given = [oracle(program, scene, index) for index in node["inputs"]]
+    if node["function"] in ("equal_integer", "less_than", "greater_than"):
+        return (
+            "yes"
+            if {"equal": given[0] == given[1], "less": given[0] < given[1], "greater": given[0] > given[1]}[name]
+            else "no"
+        )
+    if name == "scene":
+        return scene["objects"]
+    if name == "filter":
+        return [thing for thing in given[0] if thing[attribute] == node["value_inputs"][0]]
+    if name == "unique":
+        assert len(given[0]) == 1
+        return given[0][0]
+    if name == "relate":
+        direction = np.array(scene["directions"][node["value_inputs"][0]])
+        start = np.array(given[0]["3d_coords"]) @ direction
+        return [thing for thing in scene["objects"] if np.array(thing["3d_coords"]) @ direction > start + 0.2]
+    if name == "same":
+        return [
+            thing for thing in scene["objects"] if thing is not given[0] and thing[attribute] == given[0][attribute]
+        ]
+    if name in ("union", "intersect"):
+        inside = [[any(thing is other for other in side) for side in given] for thing in scene["objects"]]
+        keep = any if name == "union" else all
+        return [thing for thing, sides in zip(scene["objects"], inside, strict=True) if keep(sides)]
+    if name == "query":
+        return given[0][attribute]
+    return {
+        "count": lambda: len(given[0]),
+        "exist": lambda: "yes" if given[0] else "no",
+        "equal": lambda: "yes" if given[0] == given[1] else "no",
+    }[name]()
+
+
+@pytest.fixture(scope="module")
+def scenes() -> list[dict]:
+    return [make_scene(index) for index in range(150)]
+
+
+@pytest.fixture(scope="module")
+def asked(scenes: list[dict]) -> list[tuple[dict, dict]]:
+    return [(scene, question) for scene in scenes for question in make_questions(scene)]
+
+
+@pytest.mark.data
+def test_answers_on_the_original_scenes_are_the_oracles() -> None:
+    folder = data_root() / "clevr" / "scenes"
+    scenes = [s for path in sorted(folder.glob("*.json")) for s in json.loads(path.read_text())["scenes"]]
+    assert len(scenes) == 1500
+    kinds = Counter()
+    for scene in scenes[::12]:
+        questions = make_questions(scene)
+        assert len(questions) >= 8
+        for question in questions:
+            assert question["answer"] == answer(question["program"], scene) == str(oracle(question["program"], scene))
+            kinds[kind_of(question["program"])] += 1
+    assert set(kinds) == set(KINDS)
+
+
+def test_answers_on_our_scenes_are_the_oracles(asked: list[tuple[dict, dict]]) -> None:
+    for scene, question in asked:
+        assert question["answer"] == answer(question["program"], scene) == str(oracle(question["program"], scene))
+
+
+def test_thirteen_kinds_in_five_families(asked: list[tuple[dict, dict]]) -> None:
+    assert len(KINDS) == 13
+    assert list(KINDS_OF) == ["count", "exist", "compare_numbers", "query_attribute", "compare_attribute"]
+    counts = Counter(FAMILY_OF[kind_of(question["program"])] for _, question in asked)
+    assert min(counts.values()) > 0.1 * len(asked)
+    forms = {FAMILIES[question["question_family_index"]] for _, question in asked}
+    assert len(forms) > 0.9 * len(FAMILIES)
+    assert all(FAMILIES[q["question_family_index"]].kind == kind_of(q["program"]) for _, q in asked)
+
+
+def test_answers_are_balanced(asked: list[tuple[dict, dict]]) -> None:
+    """Who knows the kind alone, or form and attributes mentioned as well, gains little."""
+    answers = defaultdict(Counter)
+    for _, question in asked:
+        answers[kind_of(question["program"])][question["answer"]] += 1
+    for kind, counts in answers.items():
+        commonest = max(counts.values()) / sum(counts.values())
+        fair = {"count": 1 / 4, "query_color": 1 / 8, "query_shape": 1 / 3}.get(kind, 1 / 2)
+        assert commonest < fair + 4 * (fair * (1 - fair) / sum(counts.values())) ** 0.5, (kind, counts)
+
+
+def test_a_question_is_asked_once_and_names_its_image(scenes: list[dict], asked: list[tuple[dict, dict]]) -> None:
+    assert len(asked) == 10 * len(scenes)
+    assert len({question["question_index"] for _, question in asked}) == len(asked)
+    assert len({(question["image_index"], question["question"]) for _, question in asked}) == len(asked)
+    for scene, question in asked:
+        assert {key: question[key] for key in ("image_index", "image_filename", "split")} == {
+            key: scene[key] for key in ("image_index", "image_filename", "split")
+        }
+
+
+def test_the_sentence_mentions_what_the_program_filters(asked: list[tuple[dict, dict]]) -> None:
+    meaning = {word: name for name, words in WORDS.items() for word in words if " " not in word}
+    values = {value for attribute in ATTRIBUTES.values() for value in attribute}
+    for _, question in asked:
+        words = [
+            word.removesuffix("s") if word not in ("objects", "things") else "thing"
+            for word in tokens(question["question"])
+        ]
+        mentioned = Counter(meaning.get(word, word) for word in words)
+        filtered = Counter(
+            value
+            for node in question["program"]
+            if node["function"].startswith("filter")
+            for value in node["value_inputs"]
+        )
+        mentioned["large"] -= question["question"].startswith("How big")
+        assert {word: count for word, count in mentioned.items() if word in values and count} == dict(filtered)
+        related = [node["value_inputs"][0] for node in question["program"] if node["function"] == "relate"]
+        found = re.findall(r"\b(left|right|front|behind)\b", question["question"])
+        assert sorted(found) == sorted(related)
+
+
+def test_no_question_is_trivial(asked: list[tuple[dict, dict]]) -> None:
+    for scene, question in asked:
+        program, kind = question["program"], kind_of(question["program"])
+        values = run(program, scene)
+        if kind.startswith(("query_", "equal_")) and kind != "equal_integer":
+            attribute = kind.partition("_")[2]
+            ends = [node["inputs"][0] for node in program if node["function"] == f"query_{attribute}"]
+            for end in ends:
+                place = program[end]["inputs"][0]
+                while program[place]["function"].startswith("filter"):
+                    assert program[place]["function"] != f"filter_{attribute}"
+                    place = program[place]["inputs"][0]
+            assert len({values[end] for end in ends}) == len(ends)
+        # Every object that is meant through a relation is meant because of it.
+        for node in program:
+            if node["function"] != "unique":
+                continue
+            place, filters = node["inputs"][0], []
+            while program[place]["function"].startswith("filter"):
+                filters.append((program[place]["function"].removeprefix("filter_"), program[place]["value_inputs"][0]))
+                place = program[place]["inputs"][0]
+            fitting = [thing for thing in scene["objects"] if all(thing[name] == value for name, value in filters)]
+            assert (len(fitting) == 1) == (program[place]["function"] == "scene")
+
+
+@pytest.mark.data
+def test_every_word_has_a_vector() -> None:
+    path = data_root() / "glove" / "glove.6B.50d.clevr_vocab.txt"
+    known = {line.split(" ", 1)[0] for line in path.read_text().splitlines()}
+    spoken = {word for index in range(60) for q in make_questions(make_scene(index)) for word in tokens(q["question"])}
+    assert spoken <= known
+
+
+def _scene() -> dict:
+    """A big red rubber ball, left of it a small blue metal cube, behind both a small red metal ball."""
+    rows = [
+        ("large", "red", "rubber", "sphere"),
+        ("small", "blue", "metal", "cube"),
+        ("small", "red", "metal", "sphere"),
+    ]
+    objects = [dict(zip(("size", "color", "material", "shape"), row, strict=True)) for row in rows]
+    relations = {"left": [[1], [], [0, 1]], "right": [[2], [0, 2], []]}
+    return {"objects": objects, "relationships": relations | {"behind": [[2], [2], []], "front": [[], [], [0, 1]]}}
+
+
+def test_a_program_as_published_runs() -> None:
+    """What color is the cube to the left of the big ball? In the keys of the published files, and of the generator."""
+    nodes = [("scene", [], []), ("filter_size", [0], ["large"]), ("filter_shape", [1], ["sphere"]), ("unique", [2], [])]
+    nodes += [("relate", [3], ["left"]), ("filter_shape", [4], ["cube"]), ("unique", [5], []), ("query_color", [6], [])]
+    for function, values in (("function", "value_inputs"), ("type", "side_inputs")):
+        program = [{function: name, "inputs": inputs, values: given} for name, inputs, given in nodes]
+        assert answer(program, _scene()) == "blue"
+        assert kind_of(program) == "query_color"
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [("count", "2"), ("exist", "yes")],
+)
+def test_sets_of_objects(last: str, expected: str) -> None:
+    nodes = [("scene", [], []), ("filter_color", [0], ["blue"]), ("unique", [1], []), ("same_size", [2], [])]
+    nodes += [("scene", [], []), ("filter_material", [4], ["rubber"]), ("union", [3, 5], []), (last, [6], [])]
+    program = [{"function": name, "inputs": inputs, "value_inputs": given} for name, inputs, given in nodes]
+    assert run(program, _scene())[6] == [0, 2]
+    assert answer(program, _scene()) == expected
+
+
+def test_what_cannot_be_answered_says_so() -> None:
+    scene = {"function": "scene", "inputs": []}
+    with pytest.raises(IllPosed, match="3 objects where one is meant"):
+        run([scene, {"function": "unique", "inputs": [0]}], _scene())
+    with pytest.raises(BcnError, match="did you mean 'filter_color'"):
+        run([scene, {"function": "filter_colour", "inputs": [0], "value_inputs": ["red"]}], _scene())
+    with pytest.raises(BcnError, match="gives objects"):
+        answer([scene], _scene())
+
+
+def test_clevr_like_v1_is_frozen(asked: list[tuple[dict, dict]]) -> None:
+    """A changed generator is a new name: clevr-like-v2."""
+    text = json.dumps([question for _, question in asked[:200]], sort_keys=True)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "80a944dd6110b3cc"

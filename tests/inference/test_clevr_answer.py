@@ -1,0 +1,163 @@
+"""Answers to questions that have none in their file, and the transfer to original images."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from bcn import BcnError, create_model
+from bcn.cli import app
+from bcn.data.clevr_like.program import FAMILIES
+from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.scene import make_scene
+from bcn.data.vqa.dataset import ANSWERS, CLEVR_PIXELS, open_questions
+from bcn.data.vqa.vocabulary import tokens
+from bcn.io import data_root
+from bcn.paper.recipes import find_recipe
+from bcn.training.checkpoint import save_weights
+from bcn.training.environment import commit, default_threads
+from bcn.training.record import describe
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def clevr(tmp_path: Path) -> Path:
+    """Scenes of ours under noise instead of pictures; the questions of `test` without answers, in another order.
+
+    Their numbers fall, and two questions each have the same.
+    """
+    noise = np.random.default_rng(0)
+    for split, images in (("train", 3), ("test", 3)):
+        asked = []
+        for index in range(images):
+            scene = make_scene(index, split=split)
+            asked += make_questions(scene, count=12 if index == 1 else 4)
+            path = tmp_path / "set" / "images" / split / scene["image_filename"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(noise.integers(0, 256, (128, 128, 3), np.uint8)).save(path)
+        if split == "test":
+            asked = [{key: entry[key] for key in ("image_filename", "question")} for entry in asked[::-1]]
+            asked = [entry | {"question_index": 100 - place // 2} for place, entry in enumerate(asked)]
+        path = tmp_path / "set" / "questions" / f"CLEVR_{split}_questions.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"info": {"version": "clevr-like-v1"}, "questions": asked}))
+    return tmp_path / "set"
+
+
+def weights_of(model: str, directory: Path, path: Path) -> tuple[Path, torch.nn.Module]:
+    """Random weights, as a run would have written them."""
+    dataset = open_questions(directory, "train")
+    arguments = {"words": len(dataset.vocabulary), "answers": len(dataset.answers)}
+    torch.manual_seed(2)
+    built = create_model(model, **arguments).eval()
+    for parameter in built.parameters():
+        parameter.data.mul_(3)
+    recipe = find_recipe("table4/multirn", "smoke")
+    description = describe(recipe, dataset, 0, 1) | {"model": model, "arguments": arguments}
+    save_weights(path, built.state_dict(), description)
+    return path, built
+
+
+@pytest.mark.parametrize(("name", "ending"), [("clevr/q-type", "txt"), ("clevr/multirn", "json")])
+def test_questions_without_answers_are_answered_into_a_file(
+    name: str, ending: str, clevr: Path, tmp_path: Path
+) -> None:
+    """The answers of the one hang on the question, those of the other, while its weights are random, on the image."""
+    path, model = weights_of(name, clevr, tmp_path / "w.safetensors")
+    out = tmp_path / f"answers.{ending}"
+    result = CliRunner().invoke(app, ["clevr", "answer", str(path), str(clevr), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert f"{out}: 20 answers" in result.output.replace("\n", "")
+
+    learned = json.loads((clevr / "questions" / "CLEVR_train_questions.json").read_text())["questions"]
+    words = ["", "", *sorted({word for entry in learned for word in tokens(entry["question"])})]
+    expected = []
+    for entry in json.loads((clevr / "questions" / "CLEVR_test_questions.json").read_text())["questions"]:
+        pixels = np.asarray(Image.open(clevr / "images" / "test" / entry["image_filename"])).transpose(2, 0, 1).copy()
+        number = [words.index(word) if word in words else 1 for word in tokens(entry["question"])]
+        with torch.inference_mode():
+            logits = model(CLEVR_PIXELS(torch.from_numpy(pixels)[None]), torch.tensor([number]))
+        expected.append(ANSWERS[int(logits.argmax())])
+    assert len(set(expected)) > 1
+    if ending == "txt":
+        assert out.read_text() == "".join(f"{answer}\n" for answer in expected)
+    else:
+        said = json.loads(out.read_text())
+        assert said == [{"question_index": 100 - place // 2, "answer": answer} for place, answer in enumerate(expected)]
+
+
+def test_what_cannot_be_answered_is_said(clevr: Path, tmp_path: Path) -> None:
+    path, _ = weights_of("clevr/lstm", clevr, tmp_path / "w.safetensors")
+    ask = ["clevr", "answer", str(path), str(clevr)]
+    assert "ends in .txt" in str(CliRunner().invoke(app, [*ask, "--out", "a.csv"]).exception)
+    assert "has no split 'dev'" in str(CliRunner().invoke(app, [*ask, "--split", "dev"]).exception)
+    blind = create_model("sort-of-clevr/mlp")
+    save_weights(path, blind.state_dict(), {"model": "sort-of-clevr/mlp", "arguments": {}, "data": "sort-of-clevr-v1"})
+    said = CliRunner().invoke(app, ask).exception
+    assert isinstance(said, BcnError)
+    assert "not asked in words" in str(said)
+    missing = CliRunner().invoke(app, ["clevr", "answer", str(tmp_path / "none"), str(clevr)]).exception
+    assert isinstance(missing, BcnError)
+
+
+def test_transfer_to_images_that_are_not_there(clevr: Path, tmp_path: Path) -> None:
+    path, _ = weights_of("clevr/lstm", clevr, tmp_path / "w.safetensors")
+    said = CliRunner().invoke(app, ["clevr", "transfer", str(path), "--data", str(tmp_path)]).exception
+    assert isinstance(said, BcnError)
+    assert "scenes/CLEVR_val_scenes.json" in str(said)
+
+
+def test_our_own_pictures_are_not_called_original(clevr: Path, tmp_path: Path) -> None:
+    path, _ = weights_of("clevr/lstm", clevr, tmp_path / "w.safetensors")
+    scenes = clevr / "scenes" / "CLEVR_train_scenes.json"
+    scenes.parent.mkdir()
+    scenes.write_text(json.dumps({"info": {"version": "clevr-like-v1"}, "scenes": [make_scene(0)]}))
+    run = ["clevr", "transfer", str(path), "--data", str(clevr), "--split", "train"]
+    said = CliRunner().invoke(app, run).exception
+    assert isinstance(said, BcnError)
+    assert "is of clevr-like-v1, not of original images" in str(said)
+
+
+@pytest.mark.data
+def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
+    path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")
+    run = ["clevr", "transfer", str(path), "--data", str(data_root()), "--questions", "12"]
+    result = CliRunner().invoke(app, [*run, "--json"])
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.output)
+    assert (said["images"], said["model"], said["split"]) == (10, "clevr/multirn-h", "val")
+    assert (said["seed"], said["threads"], said["commit"]) == (0, default_threads(), commit())
+    figures = said["metrics"]
+    assert figures["all"]["total"] == 120
+    assert sum(figures[family]["total"] for family in FAMILIES if family in figures) == 120
+    low, high = figures["all"]["interval"]
+    assert low <= figures["all"]["accuracy"] <= high
+    again = CliRunner().invoke(app, run)
+    assert "on 10 original images of val" in again.output
+
+
+def test_activation_maps_of_clevr(clevr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figure 8: every image with its map below it."""
+    pytest.importorskip("matplotlib")
+    from bcn.paper.figures import draw_figure
+
+    monkeypatch.setenv("BCN_DATA", str(clevr))
+    path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")
+    figure = draw_figure("activation-clevr", weights=path, results=tmp_path)
+    shown = [axis.get_images()[0].get_array() for axis in figure.axes if axis.get_images()]
+    dataset = open_questions(clevr, "test")
+    assert len(shown) == 2 * len(dataset)
+    maps = [array for array in shown if array.shape == (16, 16)]
+    assert len(maps) == len(dataset)
+    assert all(0 < array.sum() <= 256 for array in maps)
+    blind, _ = weights_of("clevr/lstm", clevr, tmp_path / "blind.safetensors")
+    with pytest.raises(BcnError, match="without a BCN"):
+        draw_figure("activation-clevr", weights=blind, results=tmp_path)

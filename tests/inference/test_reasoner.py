@@ -1,0 +1,228 @@
+"""Asking: images in every form, questions in English, what is found where, and what is refused."""
+
+import hashlib
+import io
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+from helpers.small_weights import digit_weights, scene_run, word_weights
+from PIL import Image
+
+import bcn
+import bcn.inference.reasoner
+from bcn.cli import main
+from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
+from bcn.errors import BcnError
+from bcn.inference.picture import fit, overlay, read_picture, write_picture
+from bcn.training.checkpoint import save_weights
+from bcn.training.weights import load_trained
+
+QUESTIONS = ["what is the SHAPE of the red one", "How many things have the same shape as the grey object?"]
+
+
+@pytest.fixture(scope="module")
+def scene() -> np.ndarray:
+    return make_sort_of_clevr("sort-of-clevr-v1", "test", images=1)[[0]].image[0].permute(1, 2, 0).numpy()
+
+
+@pytest.fixture(scope="module")
+def reasoner() -> bcn.Reasoner:
+    return bcn.load(scene_run())
+
+
+def digit(left: int, top: int, width: int = 30, height: int = 40, size: tuple[int, int] = (128, 128)) -> Image.Image:
+    image = Image.new("L", size)
+    image.paste(255, (left, top, left + width, top + height))
+    return image
+
+
+def command(monkeypatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["bcn", *arguments])
+    with pytest.raises(SystemExit) as exit:
+        main()
+    return int(exit.value.code or 0)
+
+
+def test_answers_are_those_of_the_model(reasoner, scene):
+    dataset = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1, questions="all")
+    batch = dataset[[0]]
+    with torch.inference_mode():
+        expected = reasoner.model(dataset.preprocessing(batch.image), batch.question)[0].softmax(-1)
+    found = reasoner.ask(scene, QUESTIONS)
+    for answer, number in zip(found, (0, 6 * KINDS.index("count") + 4), strict=True):
+        shares = dict([(answer.answer, answer.probability), *answer.others])
+        for name, share in zip(dataset.answers, expected[number].tolist(), strict=True):
+            assert shares[name] == pytest.approx(share, abs=1e-5)
+        assert answer.probability == max(shares.values())
+        assert [share for _, share in answer.others] == sorted((s for _, s in answer.others), reverse=True)
+    assert found[0].question == "What is the shape of the red object?"
+    assert reasoner.ask(scene, []) == []
+
+
+def test_an_image_may_come_in_any_form(reasoner, scene, tmp_path):
+    picture = Image.fromarray(scene)
+    enlarged = picture.resize((300, 300), Image.Resampling.NEAREST)
+    enlarged.save(tmp_path / "scene.png")
+    clear = picture.convert("RGBA")
+    clear.putalpha(Image.fromarray((255 * (scene != 255).any(axis=2)).astype(np.uint8)))
+    palette = picture.convert("P", palette=Image.Palette.ADAPTIVE)
+    expected = reasoner.ask(scene, QUESTIONS)
+    for given in (picture, enlarged, tmp_path / "scene.png", str(tmp_path / "scene.png"), clear, palette):
+        assert reasoner.ask(given, QUESTIONS) == expected
+    assert np.array_equal(fit(read_picture(enlarged), (3, 75, 75)), scene.transpose(2, 0, 1))
+
+
+def test_images_keep_their_proportions_and_digits_are_light():
+    image = digit(0, 0, size=(200, 100))
+    assert fit(image, (1, 128, 128)).shape == (1, 128, 256)
+    dark = Image.eval(image, lambda pixel: 255 - pixel)
+    assert np.array_equal(fit(dark, (1, 128, 128)), fit(image, (1, 128, 128)))
+    assert fit(image, (3, 75, 75)).shape == (3, 75, 150)
+
+
+@pytest.mark.parametrize(("left", "top"), [(4, 4), (90, 10), (50, 80)])
+def test_a_digit_is_found_where_it_is(left, top):
+    found = bcn.load(digit_weights()).find(digit(left, top))
+    assert found.answer == "7"
+    assert found.centre == pytest.approx(((left + 15) / 128, (top + 20) / 128), abs=0.04)
+    assert sum([found.probability, *(share for _, share in found.others)]) == pytest.approx(1, abs=1e-5)
+
+
+def test_what_is_broadcast_comes_from_the_ink():
+    broadcast = bcn.load(digit_weights()).broadcast(digit(80, 40))
+    assert broadcast.size == (32, 32)
+    rows, columns = np.nonzero(broadcast.counts())
+    assert broadcast.counts().sum() == 4
+    assert rows.min() >= 9 and rows.max() <= 20  # noqa: PT018
+    assert columns.min() >= 19 and columns.max() <= 28  # noqa: PT018
+
+
+def test_the_map_is_laid_over_the_image():
+    counts = np.zeros((2, 3), int)
+    counts[1, 2] = 5
+    seen = np.asarray(overlay(Image.new("RGB", (30, 20), "white"), counts))
+    assert seen.shape[0] >= 450
+    half, third = seen.shape[0] // 2, seen.shape[1] // 3
+    assert (seen[:half] == 255).all()
+    assert (seen[:, : 2 * third] == 255).all()
+    corner = seen[half:, 2 * third :].reshape(-1, 3)
+    assert (corner == corner[0]).all()
+    assert corner[0, 1] < 100 < corner[0, 0]
+    marked = np.asarray(overlay(Image.new("L", (30, 20)), counts, centre=(0.25, 0.5)))
+    assert (marked[seen.shape[0] // 2, seen.shape[1] // 4] == 255).all()
+
+
+def test_ask_at_the_command_line(scene, tmp_path, monkeypatch, capsys):
+    Image.fromarray(scene).save(tmp_path / "scene.png")
+    arguments = [str(tmp_path / "scene.png"), *QUESTIONS, "--weights", str(scene_run())]
+    assert command(monkeypatch, "ask", *arguments, "--map", str(tmp_path / "map.png")) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "What is the shape of the red object?"
+    assert said[2] == "How many objects have the same shape as the gray one?"
+    assert "%" in said[1]
+    assert Image.open(tmp_path / "map.png").size == (450, 450)
+    assert command(monkeypatch, "ask", *arguments, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert said[1].strip().startswith(found["answers"][0]["answer"])
+    assert len(found["answers"][1]["others"]) == 9
+
+
+def test_an_image_that_would_become_huge_is_refused():
+    with pytest.raises(BcnError, match="the longer one may have up to 4096"):
+        fit(Image.new("RGB", (1, 4096)), (3, 75, 75))
+    assert max(overlay(Image.new("RGB", (1000, 1)), np.ones((1, 1))).size) <= 4096
+
+
+def test_what_is_no_image_or_question_is_one_sentence(scene):
+    reasoner = bcn.load(scene_run())
+    for given in (None, [1, 2], torch.rand(3, 75, 75), b"bytes"):
+        with pytest.raises(BcnError, match="is no image: accepted are a path"):
+            reasoner.ask(given, "is red left?")
+    for asked in (None, [3], b"is red left?", 5):
+        with pytest.raises(BcnError, match="accepted are a sentence or a list of them"):
+            reasoner.ask(scene, asked)
+    with pytest.raises(BcnError, match="is no name of weights"):
+        bcn.load(None)
+    question = reasoner.probabilities(scene, np.eye(11)[:3])
+    assert question.shape == (3, 10)
+
+
+@pytest.mark.parametrize("key", ["answers", "kinds", "preprocessing", "arguments"])
+def test_weights_that_do_not_say_enough_are_one_sentence(key, tmp_path):
+    model, description = load_trained(scene_run())
+    said = {name: value for name, value in description.items() if name != key}
+    for wrong in (said, []):
+        save_weights(tmp_path / "w.safetensors", model.state_dict(), wrong)
+        with pytest.raises(BcnError, match="give weights that `bcn train` wrote"):
+            bcn.load(tmp_path / "w.safetensors")
+
+
+def test_an_image_from_standard_input(scene, monkeypatch, capsys):
+    buffer = io.BytesIO()
+    Image.fromarray(scene).save(buffer, "PNG")
+    for content, code in ((buffer.getvalue(), 0), (b"no image", 2), (buffer.getvalue()[:60], 2)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert command(monkeypatch, "ask", "-", "is red left?", "--weights", str(scene_run())) == code
+        said = capsys.readouterr()
+        assert ("Is the red object on the left?" in said.out) == (code == 0)
+        assert ("standard input is not an image" in said.err) == (code == 2)
+
+
+def test_find_at_the_command_line(tmp_path, monkeypatch, capsys):
+    digit(80, 40).save(tmp_path / "digit.png")
+    arguments = ["find", str(tmp_path / "digit.png"), "--weights", str(digit_weights())]
+    assert command(monkeypatch, *arguments, "--map", str(tmp_path / "map.jpg")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("7 ")
+    assert "of 128x128" in said
+    assert Image.open(tmp_path / "map.jpg").format == "JPEG"
+    assert command(monkeypatch, *arguments, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["centre"] == pytest.approx([95 / 128, 60 / 128], abs=0.04)
+
+
+def test_weights_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(bcn.inference.reasoner, "WEIGHTS", tmp_path)
+    with pytest.raises(BcnError, match="none are shipped with this version"):
+        bcn.load("scaled-mnist/bcn")
+    shutil.copy(digit_weights(), tmp_path / "digits.safetensors")
+    content = (tmp_path / "digits.safetensors").read_bytes()
+    entry = {"file": "digits.safetensors", "sha256": hashlib.sha256(content).hexdigest()}
+    (tmp_path / "index.json").write_text(json.dumps({"scaled-mnist/bcn": entry}))
+    assert bcn.load("scaled-mnist/bcn").find(digit(4, 4)).answer == "7"
+    with pytest.raises(BcnError, match="did you mean 'scaled-mnist/bcn'"):
+        bcn.load("scaled-mnist/bnc")
+    with pytest.raises(
+        BcnError, match=r"no weights of scaled-mnist/baseline are shipped, only of scaled-mnist/bcn: train"
+    ):
+        bcn.load("scaled-mnist/baseline")
+    (tmp_path / "digits.safetensors").write_bytes(content[:-1])
+    with pytest.raises(BcnError, match="missing or damaged"):
+        bcn.load("scaled-mnist/bcn")
+
+
+def test_photographs_of_any_size_where_the_shape_is_not_kept():
+    large = Image.new("RGB", (5000, 30), "red")
+    assert bcn.load(word_weights()).pixels(large).shape == (1, 3, 128, 128)
+
+
+def test_what_is_refused(reasoner, scene, tmp_path):
+    (tmp_path / "text.png").write_text("text")
+    finder = bcn.load(digit_weights())
+    refused = {
+        "ask about one colour": lambda: reasoner.ask(scene, ["is red left?", "is it raining?"]),
+        "takes no questions": lambda: finder.ask(scene, "is red left?"),
+        "answers questions": lambda: reasoner.find(scene),
+        "there is no image": lambda: reasoner.ask(tmp_path / "none.png", "is red left?"),
+        "cannot be read as an image": lambda: reasoner.ask(tmp_path / "text.png", "is red left?"),
+        "is no image": lambda: reasoner.ask(scene / 255, "is red left?"),
+        "each side may have 1 to 4096, so make it smaller": lambda: finder.find(np.zeros((5000, 10), np.uint8)),
+        "has no BCN": lambda: bcn.load(digit_weights("scaled-mnist/baseline")).broadcast(scene),
+        "does not end like an image": lambda: write_picture(Image.new("L", (5, 5)), tmp_path / "map.txt"),
+    }
+    for message, call in refused.items():
+        with pytest.raises(BcnError, match=message):
+            call()

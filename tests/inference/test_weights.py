@@ -1,0 +1,146 @@
+"""What the index of the shipped weights says is computed again: checksums, counts, and accuracy on fresh images."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bcn.data.clevr_like.make import Order, make_clevr_like
+from bcn.data.registry import open_dataset
+from bcn.data.stl10 import locate_stl10
+from bcn.data.vqa.dataset import open_questions
+from bcn.data.vqa.vocabulary import Vocabulary
+from bcn.errors import BcnError
+from bcn.inference.reasoner import WEIGHTS, load, shipped
+from bcn.paper.recipes import find_recipe
+from bcn.paper.release import card, evidence, ship
+from bcn.training.evaluate import evaluate, metrics
+from bcn.training.loop import train
+from bcn.training.recipe import from_json
+
+FRESH = 1000
+LOCALISATION_SPREAD = 0.1
+"""five standard errors of the root mean square error over so many images"""
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    record = train(find_recipe("table3/multirn", "smoke"), seed=0, runs=runs)
+    return runs / record["run"]
+
+
+def test_a_finished_run_is_shipped(run, tmp_path):
+    assert ship(run, directory=tmp_path) == "sort-of-clevr/multirn"
+    entry = shipped(tmp_path)["sort-of-clevr/multirn"]
+    record = json.loads((run / "record.json").read_text())
+    file = tmp_path / entry.pop("file")
+    assert entry == evidence(file, record)
+    assert entry["parameters"] == 345_074
+    assert file.read_bytes() == (run / "best.safetensors").read_bytes()
+    assert "345,074 parameters" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
+
+
+@pytest.fixture
+def copied(run, tmp_path):
+    """A run that a test may spoil."""
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+def damage(path: Path, **changes) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_what_is_not_a_recipe_as_it_stands_is_refused(copied, tmp_path):
+    damage(copied / "manifest.json", overridden=True)
+    with pytest.raises(BcnError, match="--set"):
+        ship(copied, directory=tmp_path / "weights")
+    (copied / "record.json").unlink()
+    with pytest.raises(BcnError, match="not finished"):
+        ship(copied, directory=tmp_path / "weights")
+    assert not (tmp_path / "weights").exists()
+
+
+SPOILED = {
+    "not a whole safetensors file": lambda run: os.truncate(run / "best.safetensors", 1000),
+    "is of table2/bcn": lambda run: shutil.copyfile(WEIGHTS / "stl10-bcn.safetensors", run / "best.safetensors"),
+    "is of table3/multirn, scale smoke, seed 0, epoch": lambda run: damage(run / "manifest.json", seed=7),
+    "lacks run, metrics": lambda run: (run / "record.json").write_text("{}"),
+    "not what the record of this run is about": lambda run: damage(run / "record.json", best_epoch=7),
+    "no weights yet": lambda run: [file.unlink() for file in run.glob("*.safetensors")],
+}
+
+
+@pytest.mark.parametrize("refusal", SPOILED)
+def test_shipped_weights_survive_a_run_that_is_spoiled(run, copied, tmp_path, refusal):
+    ship(run, directory=tmp_path / "weights")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()}
+    SPOILED[refusal](copied)
+    with pytest.raises(BcnError, match=refusal):
+        ship(copied, directory=tmp_path / "weights")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()} == before
+
+
+def test_another_recipe_does_not_replace_shipped_weights(run, tmp_path):
+    index = {"sort-of-clevr/multirn": {"recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
+        ship(run, directory=tmp_path)
+    assert shipped(tmp_path) == index
+
+
+def test_shipped_weights_are_small():
+    assert sum(path.stat().st_size for path in WEIGHTS.glob("*")) <= 10_000_000
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_evidence_of_shipped_weights_holds(name):
+    entry = shipped()[name]
+    load(name)  # checks the checksum
+    record = json.loads((RESULTS / entry["recipe"] / f"{entry['scale']}-seed{entry['seed']}.json").read_text())
+    assert entry == {"file": entry["file"], **evidence(WEIGHTS / entry["file"], record)}
+    assert record["best_epoch"] in (entry["epoch"], None)
+    family, row = name.split("/")
+    assert find_recipe(entry["recipe"], entry["scale"]).model.split("/")[0] == family
+    assert entry["recipe"].split("/")[1] == row
+    assert (WEIGHTS / f"{name.replace('/', '-')}.md").read_text() == card(name, entry)
+
+
+def fresh_images(entry, reasoner, directory):
+    """Images that no run has seen, but for STL-10's, of which there are no others than those of the index.
+
+    Of CLEVR's a tenth as many, with ten questions about each in the words of the model.
+    """
+    if entry["data"] == "stl10" and locate_stl10() is None:
+        pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
+    if entry["data"] != "clevr-like-v1":
+        return open_dataset(entry["data"], "test", images=FRESH, seed=12345)
+    pytest.importorskip("numba", reason="needs the extra render")
+    make_clevr_like(directory, Order("test", seed=12345), FRESH // 10, done=[].append)
+    words, answers = reasoner.description["words"], reasoner.description["answers"]
+    return open_questions(directory, "test", vocabulary=Vocabulary(tuple(words)), answers=answers)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_weights_are_as_good_on_fresh_images(name, tmp_path):
+    """The accuracy lies within five standard errors of the index's."""
+    entry, reasoner = shipped()[name], load(name)
+    dataset = fresh_images(entry, reasoner, tmp_path)
+    localise = "localisation" in entry["metrics"]
+    found = metrics(evaluate(reasoner.model, dataset, batch=50, localise=localise), dataset)
+    for kind, figure in entry["metrics"].items():
+        if isinstance(figure, dict) and "accuracy" in figure:
+            accuracy, total = figure["accuracy"], found[kind]["total"]
+            error = np.sqrt(max(accuracy * (1 - accuracy), 0.25 / total) / total)
+            assert abs(found[kind]["accuracy"] - accuracy) <= 5 * error + 1 / total, kind
+    if localise:
+        assert found["localisation"] == pytest.approx(entry["metrics"]["localisation"], rel=LOCALISATION_SPREAD)
+
+
+def test_recipes_in_records_can_be_read_again(run):
+    record = json.loads((run / "record.json").read_text())
+    assert from_json(record["recipe"]) == find_recipe("table3/multirn", "smoke")

@@ -1,0 +1,196 @@
+"""Every recipe at every scale: complete, true to the paper's tables, and the same experiment at each scale."""
+
+import tomllib
+from dataclasses import asdict, fields
+from importlib.resources import files
+
+import pytest
+import torch
+
+from bcn import create_model
+from bcn.data.registry import DATASETS
+from bcn.data.stl10 import find_stl10
+from bcn.errors import BcnError
+from bcn.paper.recipes import find_recipe, list_recipes
+from bcn.paper.records import Result
+from bcn.paper.tables import TABLES
+from bcn.training.loop import train
+from bcn.training.recipe import Optim
+
+SCALES = ("smoke", "cpu", "paper")
+TOML = tomllib.loads(files("bcn.paper").joinpath("tables.toml").read_text())
+PUBLISHED = {
+    "table1": "scaled_mnist",
+    "table2": "stl10",
+    "table3": "sort_of_clevr",
+    "table3-legacy": "sort_of_clevr",
+    "table5-scaled-mnist": "coordinates",
+    "table5-sort-of-clevr": "coordinates",
+    "deformation": "deformation",
+    "bcn-size": "bcn_size",
+}
+
+
+def toml_row(table: str, name: str) -> dict:
+    for row in TOML[PUBLISHED[table]]["rows"]:
+        if row.get("name", "-".join(str(size) for size in row.get("sizes", ())) or "none") == name:
+            return row
+    raise AssertionError(f"tables.toml has no row {name} in {PUBLISHED[table]}")
+
+
+@pytest.mark.parametrize("table", PUBLISHED)
+def test_every_row_that_the_paper_ran_has_a_recipe(table):
+    rows = [row for row in TOML[PUBLISHED[table]]["rows"] if not row.get("cited")]
+    assert len(list_recipes(table)) == len(rows)
+    for recipe in list_recipes(table):
+        assert toml_row(table, recipe.split("/")[1]) in rows
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", [name for name in list_recipes() if name.split("/")[0] in PUBLISHED])
+def test_paper_figures_are_those_of_tables_toml(name, scale):
+    recipe = find_recipe(name, scale)
+    row = toml_row(*name.split("/"))
+    assert len(recipe.paper) >= 1
+    for metric, value in recipe.paper:
+        assert row[metric] == value
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
+    may_change = {"scale", "data", "optim", "batch", "epochs", "vectors", "deviations"}
+    may_change |= {"non_relational_first", "augment", "sight", "pointing"}
+    paper = find_recipe(name, "paper")
+    for scale in ("smoke", "cpu"):
+        recipe = find_recipe(name, scale)
+        for field in fields(recipe):
+            if field.name not in may_change:
+                assert getattr(recipe, field.name) == getattr(paper, field.name), field.name
+        assert recipe.data.name == paper.data.name.replace("clevr-v1.0", "clevr-like-v1")
+        assert recipe.data.tests == paper.data.tests
+        if (recipe.optim.name, recipe.optim.momentum) != (paper.optim.name, paper.optim.momentum):
+            change = f"{recipe.optim.name} instead of {paper.optim.name}"
+            assert any(change in said.lower() for said in recipe.deviations)
+        if recipe.optim.weight_decay != paper.optim.weight_decay:
+            assert any(f"weight decay of {recipe.optim.weight_decay:g}" in said for said in recipe.deviations)
+        assert recipe.scale == scale
+        assert set(recipe.deviations) - set(paper.deviations) or not TABLES[name.split("/")[0]].published
+
+
+def test_rows_of_a_table_differ_in_the_model_alone():
+    apart = {("table1/deformable", scale) for scale in SCALES} | {("table3/rn", "cpu")}
+    for table in ("table1", "table2", "table3"):
+        for scale in SCALES:
+            recipes = [find_recipe(name, scale) for name in list_recipes(table) if (name, scale) not in apart]
+            assert len({(r.data, r.optim, r.batch, r.epochs, r.localise, r.augment) for r in recipes}) == 1
+            assert len({r.model for r in recipes}) == len(recipes)
+
+
+def test_rn_has_fewer_epochs_at_cpu_and_says_so():
+    rn, others = find_recipe("table3/rn", "cpu"), find_recipe("table3/multirn", "cpu")
+    ours, theirs = asdict(rn), asdict(others)
+    assert {key for key in ours if ours[key] != theirs[key]} == {"name", "model", "paper", "epochs", "deviations"}
+    said = set(rn.deviations) - set(others.deviations)
+    assert said == {"10 epochs, one-cycle to 0.0015, instead of 20 epochs of 0.001 and 30 of 0.0001"}
+    assert len(rn.deviations) == len(others.deviations)
+
+
+@pytest.mark.parametrize(
+    ("name", "epochs", "optimiser", "lr", "milestones"),
+    [
+        ("table1/bcn", 30, "sgd", 0.01, (10, 20)),
+        ("table1/deformable", 30, "sgd", 0.00007, ()),
+        ("deformation/bcn", 30, "sgd", 0.01, (10, 20)),
+        ("table2/bcn", 200, "sgd", 0.1, (10, 40, 70, 100, 130, 160, 190)),
+        ("table3/multirn-h", 50, "adam", 0.001, (20,)),
+        ("table3-legacy/rn", 50, "adam", 0.001, (20,)),
+        ("table5-scaled-mnist/none", 30, "sgd", 0.01, (10, 20)),
+        ("bcn-size/64-64", 50, "adam", 0.001, (20,)),
+    ],
+)
+def test_the_paper_scale_is_appendix_a(name, epochs, optimiser, lr, milestones):
+    recipe = find_recipe(name, "paper")
+    optim = recipe.optim
+    assert recipe.epochs == epochs
+    assert recipe.data.train is None
+    assert recipe.non_relational_first == 0
+    assert optim == Optim(
+        optimiser, lr, momentum=optim.momentum, weight_decay=optim.weight_decay, milestones=milestones
+    )
+
+
+def test_the_two_losses():
+    assert all(find_recipe(name, "cpu").localise for name in list_recipes("table1"))
+    assert not any(find_recipe(name, "cpu").localise for name in list_recipes("deformation"))
+    assert all(find_recipe(name, "cpu").augment for name in list_recipes("table2"))
+
+
+def test_rows_that_train_the_same_thing_are_one_recipe():
+    assert find_recipe("table5-sort-of-clevr/xy-centred-radial", "cpu") == find_recipe("table3/multirn-h", "cpu")
+    assert find_recipe("bcn-size/128-128-256", "cpu") == find_recipe("table3/multirn-h", "cpu")
+    assert find_recipe("table5-scaled-mnist/xy-centred-radial", "cpu") == find_recipe("table1/bcn", "cpu")
+
+
+def test_unknown_names_are_answered():
+    with pytest.raises(BcnError, match="did you mean 'table3/multirn-h'"):
+        find_recipe("table3/multirnh", "cpu")
+    with pytest.raises(BcnError, match="did you mean 'paper'"):
+        find_recipe("table3/multirn-h", "papr")
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_model_and_data_sets_exist(name):
+    recipe = find_recipe(name, "paper")
+    with torch.device("meta"):
+        create_model(recipe.model, **dict(recipe.arguments))
+    known = {dataset: entry.splits for dataset, entry in DATASETS.items()}
+    assert recipe.data.split in known[recipe.data.name]
+    assert all("test" in known[other] for other in (recipe.data.name, *recipe.data.tests))
+
+
+def trainable():
+    """Every different recipe once; two pair models take minutes for one step on a CPU, and train by the same code."""
+    recipes = dict.fromkeys(find_recipe(name, "smoke") for name in list_recipes())
+    slow = ("sort-of-clevr/rn-h", "sort-of-clevr/rn-original")
+    for recipe in recipes:
+        if recipe.model not in slow and not recipe.model.startswith("clevr/"):  # those: test_clevr_models.py
+            generated = recipe.data.name.startswith("sort-of-clevr")
+            yield pytest.param(recipe, id=recipe.name, marks=() if generated else pytest.mark.data)
+
+
+@pytest.mark.parametrize("recipe", list(trainable()))
+def test_smoke_recipe_trains(recipe, tmp_path):
+    if recipe.data.name == "stl10":
+        try:
+            find_stl10()
+        except BcnError:
+            pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
+    record = train(recipe, seed=0, runs=tmp_path)
+    per_epoch = recipe.data.train // recipe.batch
+    assert record["steps"] == recipe.epochs * per_epoch > 0
+    assert record["overridden"] is False
+    assert set(record["metrics"]) == {"test", *recipe.data.tests}
+    counted = Result(recipe, 0, False, record)
+    for metric, _ in recipe.paper:
+        measured = counted.measured(metric)
+        assert measured is not None
+        assert 0 <= measured.value <= (10 if metric == "localisation" else 100)
+
+
+def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed():
+    usual = find_recipe("table3/multirn-h", "cpu").deviations
+    for name in list_recipes("ablation"):
+        said = find_recipe(name, "cpu").deviations
+        gone, new = set(usual) - set(said), set(said) - set(usual)
+        assert (len(gone), len(new)) == ((0, 1) if name == "ablation/as-table3" else (1, 2)), name
+
+
+@pytest.mark.parametrize("row", ["multirn", "multirn-no-bcn"])
+def test_the_share_of_a_bcn_is_measured_as_the_paper_trains_but_in_larger_groups(row):
+    paper = asdict(find_recipe(f"table3/{row}", "paper"))
+    for scale in ("cpu", "paper"):
+        ours = asdict(find_recipe(f"share/{row}", scale))
+        assert {key for key in ours if ours[key] != paper[key]} - {"scale"} == {"name", "batch", "deviations"}
+        assert ours["batch"] == 32
+        (said,) = set(ours["deviations"]) - set(paper["deviations"])
+        assert "32 images" in said

@@ -1,0 +1,328 @@
+"""Files on disk, downloads from a server on this machine, and the cache."""
+
+import fcntl
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bcn.data import cache as cache_module
+from bcn.data import download as download_module
+from bcn.data.cache import cache_directory, check_cache, open_cache
+from bcn.data.download import download
+from bcn.errors import BcnError
+from bcn.io import atomic_write, cache_root, checksum, data_root, locked, read_json, write_json
+
+CONTENT = bytes(range(256)) * 4000
+MD5 = hashlib.md5(CONTENT).hexdigest()
+
+
+class Mirror(ThreadingHTTPServer):
+    """Serves CONTENT: /good with ranges, /no-range without, /breaks stops after 100,000 bytes, /bad gives others."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[tuple[str, str | None]] = []
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{path}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Mirror
+
+    def do_GET(self) -> None:
+        wanted, path = self.headers["Range"], self.path.strip("/")
+        self.server.requests.append((path, wanted))
+        content = CONTENT[::-1] if path == "bad" else CONTENT
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and path != "no-range" else 0
+        if path == "missing":
+            return self.send_error(404)
+        if start >= len(content):
+            return self.send_error(416)
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        self.wfile.write(content[start : start + 100_000] if path == "breaks" else content[start:])
+        return None
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Mirror()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def files(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir() if path.suffix != ".lock"}
+
+
+def test_download_takes_the_file(mirror: Mirror, tmp_path: Path) -> None:
+    path = download([mirror.url("good")], tmp_path / "new" / "set.gz", md5=MD5)
+    assert path.read_bytes() == CONTENT
+    assert files(tmp_path / "new") == {"set.gz"}
+
+
+def test_download_does_not_touch_what_exists(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / "set.gz").write_bytes(b"mine")
+    download([mirror.url("good")], tmp_path / "set.gz", md5=MD5)
+    assert (tmp_path / "set.gz").read_bytes() == b"mine"
+    assert mirror.requests == []
+
+
+def test_broken_download_is_continued(mirror: Mirror, tmp_path: Path) -> None:
+    path = tmp_path / "set.gz"
+    with pytest.raises(BcnError, match=r"set\.gz.*broke after 100,000 of 1,024,000 bytes.*put it at"):
+        download([mirror.url("breaks")], path, md5=MD5)
+    assert files(tmp_path) == {"set.gz.part"}
+    download([mirror.url("good")], path, md5=MD5)
+    assert path.read_bytes() == CONTENT
+    assert mirror.requests[-1] == ("good", "bytes=100000-")
+    assert files(tmp_path) == {"set.gz"}
+
+
+def test_broken_download_is_continued_by_the_next_mirror(mirror: Mirror, tmp_path: Path) -> None:
+    path = download([mirror.url("breaks"), mirror.url("good")], tmp_path / "set.gz", md5=MD5)
+    assert path.read_bytes() == CONTENT
+    assert mirror.requests == [("breaks", None), ("good", "bytes=100000-")]
+
+
+def test_mirror_that_cannot_continue_begins_again(mirror: Mirror, tmp_path: Path) -> None:
+    path = tmp_path / "set.gz"
+    (tmp_path / "set.gz.part").write_bytes(CONTENT[:5000])
+    download([mirror.url("no-range")], path, md5=MD5)
+    assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("left", [CONTENT, CONTENT + b"more"])
+def test_part_that_leaves_nothing_to_ask_for_is_taken_anew(mirror: Mirror, tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "set.gz.part").write_bytes(left)
+    path = download([mirror.url("good")], tmp_path / "set.gz", md5=MD5)
+    assert path.read_bytes() == CONTENT
+
+
+def test_part_of_another_file_does_not_survive(mirror: Mirror, tmp_path: Path) -> None:
+    path = tmp_path / "set.gz"
+    (tmp_path / "set.gz.part").write_bytes(b"x" * 5000)
+    download([mirror.url("good")], path, md5=MD5)
+    assert path.read_bytes() == CONTENT
+    assert mirror.requests == [("good", "bytes=5000-"), ("good", None)]
+
+
+def test_bad_mirrors_are_passed_over(mirror: Mirror, tmp_path: Path) -> None:
+    urls = [mirror.url(name) for name in ("bad", "missing", "good")]
+    assert download(urls, tmp_path / "set.gz", md5=MD5).read_bytes() == CONTENT
+
+
+def test_only_bad_mirrors_leave_nothing(mirror: Mirror, tmp_path: Path) -> None:
+    with pytest.raises(BcnError) as caught:
+        download([mirror.url("bad"), mirror.url("missing")], tmp_path / "set.gz", md5=MD5)
+    assert "another checksum" in str(caught.value)
+    assert "404" in str(caught.value)
+    assert f"put it at {tmp_path / 'set.gz'}" in str(caught.value)
+    assert files(tmp_path) == set()
+
+
+def test_offline_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Mirror()
+    url = server.url("good")
+    server.server_close()
+    with pytest.raises(BcnError, match=r"cannot download set\.gz .*refused.*put it at"):
+        download([url], tmp_path / "set.gz", md5=MD5)
+
+
+def test_progress_reports_every_byte(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    advance = download_module.Progress.advance
+    monkeypatch.setattr(
+        download_module.Progress, "advance", lambda bar, task, size: (seen.append(size), advance(bar, task, size))
+    )
+    download([mirror.url("good")], tmp_path / "set.gz", md5=MD5)
+    assert sum(seen) == len(CONTENT)
+
+
+def _half(path: Path) -> None:
+    path.write_text("half")
+    raise RuntimeError
+
+
+def test_atomic_write_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("good")
+    with pytest.raises(RuntimeError), atomic_write(path) as temporary:
+        _half(temporary)
+    assert path.read_text() == "good"
+    assert files(tmp_path) == {"file"}
+
+
+def test_atomic_write_into_a_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    with pytest.raises(BcnError, match="cannot write"), atomic_write(tmp_path / "file" / "below"):
+        pass
+    with pytest.raises(BcnError, match="cannot write"), locked(tmp_path / "file" / "lock"):
+        pass
+
+
+def test_json_that_is_not_whole_is_one_sentence(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1})
+    assert read_json(tmp_path / "a.json", "do this") == {"b": 1}
+    (tmp_path / "a.json").write_text('{"b": ')
+    with pytest.raises(BcnError, match=r"a\.json: .*do this"):
+        read_json(tmp_path / "a.json", "do this")
+    with pytest.raises(BcnError, match=r"none\.json: No such file.*do this"):
+        read_json(tmp_path / "none.json", "do this")
+
+
+def test_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BCN_DATA", raising=False)
+    assert data_root() == cache_root() == tmp_path / "cache"
+    monkeypatch.setenv("BCN_DATA", str(tmp_path / "data"))
+    assert data_root() == tmp_path / "data"
+    (tmp_path / "given").mkdir()
+    assert data_root(str(tmp_path / "given")) == tmp_path / "given"
+    for wrong in (tmp_path / "missing", Path(__file__)):
+        with pytest.raises(BcnError, match=re.escape(f"{wrong} is not a directory")):
+            data_root(wrong)
+
+
+def write_arrays(directory: Path) -> None:
+    np.save(directory / "image.npy", np.arange(1000, dtype=np.int32))
+    np.save(directory / "answer.npy", np.arange(10))
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("BCN_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_cache_is_made_once_and_mapped(cache: Path) -> None:
+    made: list[Path] = []
+    for _ in range(2):
+        arrays = open_cache("set-v1", "train", lambda directory: (made.append(directory), write_arrays(directory))[1])
+        assert isinstance(arrays["image"], np.memmap)
+        assert arrays["image"].tolist() == list(range(1000))
+    assert len(made) == 1
+    check_cache("set-v1", "train")
+    manifest = json.loads((cache / "set-v1" / "train" / "manifest.json").read_text())
+    assert manifest["image.npy"]["sha256"] == checksum(cache / "set-v1" / "train" / "image.npy")
+
+
+def test_cache_that_could_not_be_made_leaves_nothing(cache: Path) -> None:
+    def fails(directory: Path) -> None:
+        write_arrays(directory)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(BcnError, match="No space left on device"):
+        open_cache("set-v1", "train", fails)
+    assert files(cache / "set-v1") == set()
+    assert open_cache("set-v1", "train", write_arrays)["answer"].tolist() == list(range(10))
+
+
+def test_left_over_of_a_killed_process_is_removed(cache: Path) -> None:
+    half = cache / "set-v1" / ".train.abc"
+    half.mkdir(parents=True)
+    (half / "image.npy").write_bytes(b"half")
+    open_cache("set-v1", "train", write_arrays)
+    assert files(cache / "set-v1") == {"train"}
+
+
+@pytest.mark.parametrize(
+    "damage", ["truncate", "remove", "garbage", "manifest", "no manifest", "another manifest", "no checksums"]
+)
+def test_damaged_cache_is_one_sentence(cache: Path, damage: str) -> None:
+    open_cache("set-v1", "train", write_arrays)
+    path = cache_directory("set-v1", "train") / "image.npy"
+    if damage == "truncate":
+        path.write_bytes(path.read_bytes()[:-5])
+    elif damage == "remove":
+        path.unlink()
+    elif damage == "garbage":
+        path.write_bytes(bytes(path.stat().st_size))
+    else:
+        path = path.with_name("manifest.json")
+        if damage == "manifest":
+            path.write_text(path.read_text()[:20])
+        elif damage == "no manifest":
+            path.unlink()
+        else:
+            path.write_text({"another manifest": "[1, 2]", "no checksums": '{"image.npy": {"bytes": 4128}}'}[damage])
+    with pytest.raises(BcnError, match=rf"{path.name}.*remove .*set-v1/train, and it is made anew"):
+        open_cache("set-v1", "train", write_arrays)
+
+
+def test_changed_byte_in_the_cache_is_found(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_cache("set-v1", "train", write_arrays)
+    path = cache_directory("set-v1", "train") / "image.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BcnError, match=r"image\.npy does not have the checksum"):
+        open_cache("set-v1", "train", write_arrays)
+    monkeypatch.setattr(cache_module, "QUICK", 100)  # what is too large to be read whenever it is opened
+    open_cache("set-v1", "train", write_arrays)
+    with pytest.raises(BcnError, match=r"image\.npy does not have the checksum"):
+        check_cache("set-v1", "train")
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from bcn.data.cache import open_cache
+
+def make(directory):
+    with open(sys.argv[1], "a") as file:
+        file.write("made\\n")
+    np.save(directory / "image.npy", np.zeros(100_000))
+    time.sleep(0.5)
+
+print(open_cache("set-v1", "train", make)["image"].sum())
+"""
+
+
+def test_two_processes_end_with_one_good_cache(cache: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", SLOW, str(log)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate()[0] for process in processes] == ["0.0\n"] * 2
+    assert log.read_text() == "made\n"
+    check_cache("set-v1", "train")
+
+
+def test_lock_keeps_others_out(tmp_path: Path) -> None:
+    with locked(tmp_path / "lock"), open(tmp_path / "lock") as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    order = []
+
+    def second() -> None:
+        with locked(tmp_path / "lock"):
+            order.append("second")
+
+    with locked(tmp_path / "lock"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]

@@ -1,0 +1,242 @@
+"""Runs that are stopped: by kill -9 at any moment, by Ctrl-C, by SIGTERM. All end as if nothing had happened."""
+
+import fcntl
+import json
+import multiprocessing
+import os
+import random
+import re
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.blobs import install, normed, plain
+
+from bcn.cli import main
+from bcn.errors import BcnError
+from bcn.paper.recipes import find_recipe
+from bcn.training.interrupts import Interrupted
+from bcn.training.loop import Trainer, train
+from bcn.training.recipe import Recipe
+from bcn.training.run import find_run, run_id
+
+FORK = multiprocessing.get_context("fork")  # a new interpreter would spend seconds on importing torch
+
+
+@pytest.fixture(autouse=True)
+def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch.setitem)
+
+
+def multirn() -> Recipe:
+    recipe = find_recipe("table3/multirn", "smoke")
+    return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, average=0.9), epochs=3)
+
+
+def muon() -> Recipe:
+    recipe = multirn()
+    return replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9))
+
+
+def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) -> int:
+    """The exit code of a process that does something to itself as it begins a step: from outside one would be late."""
+    step = Trainer.step
+
+    def counted(self: Trainer, *given: object, **named: object) -> torch.Tensor:
+        nonlocal at_step
+        at_step -= 1
+        if at_step == 0:
+            then()
+        return step(self, *given, **named)
+
+    def run() -> None:
+        Trainer.step = counted
+        target()
+
+    process = FORK.Process(target=run)
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def die_after(calls: int) -> None:
+    """kill -9 after so many calls of functions: anywhere in a step, or in the writing of a checkpoint."""
+
+    def counted(*event: object) -> None:
+        nonlocal calls
+        calls -= 1
+        if calls < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(counted)
+
+
+def figures(run: Path) -> dict[str, object]:
+    """All of a record but what the clock or the number of sessions decides."""
+    record = json.loads((run / "record.json").read_text())
+    for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
+        del record[key]
+    for point in record["curve"]:
+        del point["minutes"]
+    return record
+
+
+def assert_same(run: Path, undisturbed: Path) -> None:
+    for name in ("last.safetensors", "best.safetensors"):
+        assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
+    assert figures(run) == figures(undisturbed)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [multirn, muon, lambda: replace(normed("smoke"), epochs=12)],
+    ids=["relation", "Muon", "classifier"],
+)
+def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callable[[], Recipe]) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    name = run_id(recipe(), 0)
+    total = train(recipe(), seed=0, runs=undisturbed, threads=1)["steps"]
+    draw = random.Random(0)
+    for minutes in (0.0, 5.0, 0.0, 0.0005, 0.0):  # a checkpoint after every step, after some, at the ends of epochs
+        step, calls = draw.randint(1, total // 6), draw.randint(0, 5000)
+        begin = partial(train, recipe(), seed=0, runs=killed, threads=1, save_minutes=minutes)
+        assert start(begin, step, partial(die_after, calls)) == -signal.SIGKILL
+    assert not (killed / name / "record.json").exists()
+    train(recipe(), seed=0, runs=killed, threads=1)
+    assert_same(killed / name, undisturbed / name)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_tells_how_to_go_on(
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["bcn", "train", "blobs/normed", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert start(main, 7, lambda: os.kill(os.getpid(), number)) == code
+    said = capfd.readouterr().err
+    match = re.search(r"stopped by (\w+); go on with: (.*)", said)
+    assert match is not None
+    assert match[1] == number.name
+    assert match[2].split() == arguments
+    (run,) = (tmp_path / "runs").iterdir()
+    (newest,) = sorted(int(path.stem.split("-")[1]) for path in (run / "checkpoint").glob("*.json"))[-1:]
+    assert newest == 7  # the very step, though no checkpoint was due
+    train(normed("smoke"), seed=0, runs=tmp_path / "runs")
+    train(normed("smoke"), seed=0, runs=tmp_path / "undisturbed", threads=1)
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+    assert json.loads((run / "record.json").read_text())["sessions"] == 2
+
+
+def stop_in_validation(
+    validate: Callable[[Trainer, object], None],
+    stopped_by: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that this way of validating stops after one line has told of an epoch; it goes on and ends the same."""
+    recipe = plain("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "validate", validate)
+        with pytest.raises(stopped_by):
+            train(recipe, seed=0, runs=tmp_path / "stopped")
+    (run,) = (tmp_path / "stopped").iterdir()
+    assert [event["epoch"] for event in find_run(run).events()] == [1]
+    train(recipe, seed=0, runs=tmp_path / "stopped")
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    validate = Trainer.validate
+
+    def interrupted(self: Trainer, progress: object) -> None:
+        if self.state.position.epoch == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        validate(self, progress)
+
+    stop_in_validation(interrupted, Interrupted, tmp_path, monkeypatch)
+
+
+def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after the line of an epoch and before its checkpoint, with a checkpoint of its last step there."""
+    validate = Trainer.validate
+
+    def stopped(self: Trainer, progress: object) -> None:
+        self.save()
+        validate(self, progress)
+        raise KeyboardInterrupt
+
+    stop_in_validation(stopped, KeyboardInterrupt, tmp_path, monkeypatch)
+
+
+def test_what_was_removed_of_a_finished_run_is_written_again(tmp_path: Path) -> None:
+    recipe = plain("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    train(recipe, seed=0, runs=tmp_path / "removed")
+    (run,) = (tmp_path / "removed").iterdir()
+    for name in ("record.json", "best.safetensors", "last.safetensors"):
+        (run / name).unlink()
+    train(recipe, seed=0, runs=tmp_path / "removed")
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_a_test_set_that_does_not_fit_is_refused_at_once(tmp_path: Path) -> None:
+    recipe = find_recipe("table3/mlp", "smoke")
+    recipe = replace(recipe, data=replace(recipe.data, tests=("sort-of-clevr-v1", "blobs")))
+    with pytest.raises(BcnError, match="cannot read"):
+        train(recipe, seed=0, runs=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def train_without_test(recipe: Recipe, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose training is done and whose test failed."""
+    test = Trainer.test
+    monkeypatch.setattr(Trainer, "test", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train(recipe, seed=0, runs=runs)
+    monkeypatch.setattr(Trainer, "test", test)
+
+
+def test_a_damaged_newest_checkpoint_changes_nothing_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = normed("smoke")
+    train(recipe, seed=0, runs=tmp_path / "undisturbed")
+    train_without_test(recipe, tmp_path / "damaged", monkeypatch)
+    (run,) = (tmp_path / "damaged").iterdir()
+    newest = max((run / "checkpoint").glob("*.pt"))
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write('{"event": "tra')  # a line that a crash cut short
+    train(recipe, seed=0, runs=tmp_path / "damaged")
+    assert f"{newest.stem} is damaged" in capsys.readouterr().err
+    assert_same(run, tmp_path / "undisturbed" / run.name)
+
+
+def test_other_data_is_not_trained_on_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = plain("smoke")
+    train_without_test(recipe, tmp_path, monkeypatch)
+    monkeypatch.setitem(__import__("blobs").SIZES, "test", 98)
+    with pytest.raises(BcnError, match=r"began with other data \(test\)"):
+        train(recipe, seed=0, runs=tmp_path)
+
+
+def test_two_processes_do_not_train_the_same_run(tmp_path: Path) -> None:
+    recipe = plain("smoke")
+    run = tmp_path / run_id(recipe, 0)
+    run.mkdir()
+    with open(run / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BcnError, match="another process is training"):
+            train(recipe, seed=0, runs=tmp_path)
+    train(recipe, seed=0, runs=tmp_path)

@@ -1,0 +1,129 @@
+"""A step of training: its mathematics, what a batch holds, the rate and the average."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers.blobs import install, plain
+from torch import nn
+
+from bcn.data.dataset import Batch
+from bcn.paper.recipes import find_recipe
+from bcn.training.distributed import Ranks
+from bcn.training.interrupts import Stop
+from bcn.training.loop import Trainer
+from bcn.training.optim.schedule import rate, update_average
+from bcn.training.recipe import Optim, Recipe
+from bcn.training.splits import Sets
+
+
+@pytest.fixture(autouse=True)
+def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch.setitem)
+
+
+def trainer(recipe: Recipe, seed: int = 0) -> Trainer:
+    sets = Sets.open(recipe, None)
+    return Trainer(recipe, seed, sets, ranks=Ranks(), stop=Stop())
+
+
+def test_a_step_is_the_textbook_step() -> None:
+    """SGD with momentum and weight decay, cross-entropy plus mean square error, the norm of the gradient clipped."""
+    recipe = replace(plain("smoke"), optim=Optim("sgd", 0.1, momentum=0.9, weight_decay=0.01, clip=0.5))
+    ours = trainer(recipe)
+    reference = [p.detach().clone().double() for p in ours.state.model.parameters()]
+    velocity = [torch.zeros_like(p) for p in reference]
+    literal = type(ours.state.model)().double()
+    for index in range(3):
+        batch = ours.load(ours.sets.train.order(0, seed=0)[7 * index : 7 * (index + 1)])
+        loss = ours.step(ours.state.model, batch, answers=7)
+        ours.state.count(loss, answers=7, seconds=0)
+        with torch.no_grad():
+            for parameter, value in zip(literal.parameters(), reference, strict=True):
+                parameter.copy_(value)
+        literal.zero_grad()
+        logits, centre = literal(batch.image.double() / 255)
+        losses = [
+            -logits[i].log_softmax(0)[batch.answer[i]] + (centre[i] - batch.centre[i]).square().mean() for i in range(7)
+        ]
+        expected = sum(losses) / 7
+        expected.backward()
+        assert float(loss) == pytest.approx(float(expected.detach()), rel=1e-5)
+        gradients = [parameter.grad for parameter in literal.parameters()]
+        norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
+        for place, gradient in enumerate(gradients):
+            clipped = gradient * min(1, 0.5 / norm) + 0.01 * reference[place]
+            velocity[place] = 0.9 * velocity[place] + clipped
+            reference[place] = reference[place] - 0.1 * velocity[place]
+    for parameter, value in zip(ours.state.model.parameters(), reference, strict=True):
+        torch.testing.assert_close(parameter.double(), value, rtol=1e-4, atol=1e-6)
+
+
+def test_only_non_relational_questions_at_first() -> None:
+    recipe = find_recipe("table3/multirn", "smoke")
+    assert recipe.non_relational_first == 1
+    ours = trainer(recipe)
+    batch = ours.load([0, 1, 2])
+    assert batch.question.shape[:2] == batch.answer.shape == batch.kind.shape == (3, 10)
+    assert set(batch.kind.flatten().tolist()) <= {0, 1, 2}
+    ours.state.position.epoch = 1
+    batch = ours.load([0, 1, 2])
+    assert batch.answer.shape == (3, 20)
+    assert set(batch.kind[:, 10:].flatten().tolist()) <= {3, 4, 5}
+
+
+def test_augmentation_is_decided_by_seed_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = trainer(replace(plain("smoke"), augment=True))
+
+    def noise(batch: Batch, generator: torch.Generator) -> Batch:
+        image = batch.image
+        return batch._replace(image=image + torch.randint(0, 50, image.shape, generator=generator, dtype=torch.uint8))
+
+    monkeypatch.setattr(ours.sets.train, "augment", noise, raising=False)
+    first, again = ours.load([1, 2]).image, ours.load([1, 2]).image
+    assert torch.equal(first, again)
+    ours.state.position.index = 1
+    assert not torch.equal(first, ours.load([1, 2]).image)
+
+
+def test_a_batch_in_which_nothing_is_asked_changes_nothing() -> None:
+    ours = trainer(replace(plain("smoke"), optim=Optim("sgd", 0.1), localise=False))
+    before = {name: tensor.clone() for name, tensor in ours.state.model.state_dict().items()}
+    batch = ours.load([1, 2])
+    unknown = batch._replace(answer=torch.full_like(batch.answer, -100))
+    assert float(ours.step(ours.state.model, unknown, answers=0)) == 0
+    for name, tensor in ours.state.model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_rates() -> None:
+    steps = Optim("sgd", 1.0, milestones=(1, 3))
+    assert [rate(steps, step, per_epoch=2, total=8) for step in range(8)] == pytest.approx(
+        [1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01]
+    )
+    cycle = Optim("sgd", 2.0, schedule="one-cycle", warmup=0.2)
+    rates = [rate(cycle, step, per_epoch=10, total=100) for step in range(100)]
+    assert rates[:20] == pytest.approx([2 * (step + 1) / 20 for step in range(20)])
+    assert rates[60] == pytest.approx(1.0)  # half way down
+    assert rates[20:] == sorted(rates[20:], reverse=True)
+    assert 0 < rates[-1] < 0.01
+
+
+def test_the_average_is_of_weights_and_statistics() -> None:
+    model, average = (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)) for _ in range(2))
+    average.load_state_dict(model.state_dict())
+    expected = {name: tensor.clone().double() for name, tensor in model.state_dict().items()}
+    for step in range(30):
+        with torch.no_grad():
+            for tensor in (*model.parameters(), model[1].running_mean):
+                tensor.add_(1.0)
+            model[1].num_batches_tracked += 1
+        update_average(average, model, 0.7, step)
+        decay = min(0.7, (1 + step) / (10 + step))
+        for name, tensor in model.state_dict().items():
+            expected[name] = decay * expected[name] + (1 - decay) * tensor.double()
+    for name, tensor in average.state_dict().items():
+        if tensor.is_floating_point():
+            torch.testing.assert_close(tensor.double(), expected[name], rtol=1e-5, atol=1e-5)
+    assert int(average[1].num_batches_tracked) == 30

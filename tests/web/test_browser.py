@@ -1,0 +1,255 @@
+"""The page in a real browser: drag, ask, draw, move by keys, lose the server, on a desk and on a phone."""
+
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from helpers.small_weights import digit_weights, scene_run, word_weights
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
+
+import pages  # noqa: E402
+from helpers.pages import ask_sentences, drag, needs_chromium, opened, playwright, said, settled, truth  # noqa: E402
+
+import bcn  # noqa: E402
+from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw, from_sentence, question_bits  # noqa: E402
+from bcn.web.app import make_app, random_scene  # noqa: E402
+from bcn.web.static_site import about  # noqa: E402
+
+pytestmark = needs_chromium
+browser = pages.browser
+
+
+@contextmanager
+def serving(*weights) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a server with these weights, and what stops it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(make_app([bcn.load(path) for path in weights]), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+
+    def stop() -> None:
+        server.should_exit = server.force_exit = True
+        thread.join()
+
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", stop
+    finally:
+        stop()
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(scene_run(), digit_weights(), digit_weights("scaled-mnist/baseline")) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page that fails its test when it asks for anything from elsewhere or raises an error."""
+    with opened(browser, address) as page:
+        yield page
+
+
+def test_dragging_changes_the_answers(page, address):
+    """Red is dropped under the orange circle, and taken from there again."""
+    assert settled(page)[3] == [12, 12, "circle"]
+    drag(page, "red", 8, 8)
+    objects = settled(page)
+    assert objects[0][:2] == [8, 8]
+    assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
+    before = page.inner_text("#answers")
+    drag(page, "red", 68, 66)
+    objects = settled(page)
+    assert objects[0][:2] == [68, 66]
+    assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["no", "no"]
+    assert page.inner_text("#answers") != before
+    colours = ("red", "green", "blue", "orange", "gray", "yellow")
+    scene = [{"colour": c, "x": x, "y": y, "shape": s} for c, (x, y, s) in zip(colours, objects, strict=True)]
+    expected = page.request.post(f"{address}/api/reason", data={"objects": scene}).json()["answers"]
+    assert len(expected) == 36
+    for each in expected:
+        label = said(page, each["kind"], each["colour"])
+        assert label.startswith(f"{each['question']} {each['answer']}, ")
+        assert truth(label) == each["truth"]
+        mark = page.inner_text(f"button[data-kind={each['kind']}][data-colour={each['colour']}]")[0]
+        assert mark == ("✓" if each["answer"] == each["truth"] else "✗")
+    right = sum(each["answer"] == each["truth"] for each in expected)
+    assert page.inner_text("#score") == f"{right} of 36 right"
+    assert min(map(float, page.get_attribute("#speed", "data-times").split())) > 0
+
+
+def test_scenes_in_the_browser_are_those_of_the_package(page):
+    """What `bcn export --to web` needs: random scenes, pixels and the truth, of tidy scenes and of dragged ones."""
+    script = (
+        "async ([name, given]) => { const m = await import('./scenes.js'); return given.map((each) => m[name](each)); }"
+    )
+    seeds = [0, 1, 7, 2**31, 2**32 - 1, *range(100, 120)]
+    found = page.evaluate(script, ["randomScene", seeds])
+    assert found == [[each.model_dump() for each in random_scene(seed)] for seed in seeds]
+    rng, answers = np.random.default_rng(0), bcn.load(scene_run()).answers
+    for seed in seeds[:12]:
+        x, y = rng.integers(5, 70, (2, 1, 6)) // (1 if seed % 2 else 8) * (1 if seed % 2 else 8) + 5 * (seed % 2 == 0)
+        x, y = x.clip(5, 69), y.clip(5, 69)  # on a coarse grid there are ties, and objects on one another
+        shape = rng.integers(0, 2, (1, 6))
+        scene = Scenes(x.astype(np.int16), y.astype(np.int16), shape.astype(np.uint8), np.ones((1, 6), bool))
+        objects = [
+            {"colour": colour, "shape": SHAPES[shape[0, k]], "x": int(x[0, k]), "y": int(y[0, k])}
+            for k, colour in enumerate(COLOURS)
+        ]
+        pixels = page.evaluate("async (scene) => Array.from((await import('./scenes.js')).pixels(scene))", objects)
+        assert np.array_equal(np.array(pixels, np.uint8).reshape(3, 75, 75), draw(scene)[0])
+        true = page.evaluate(
+            """async (scene) => { const { COLOURS, KINDS, truth } = await import('./scenes.js');
+            return KINDS.flatMap((kind) => COLOURS.map((colour) => truth(scene, kind, colour))); }""",
+            objects,
+        )
+        assert true == [answers[number] for number in answer_all(scene)[0]]
+
+
+def test_sentences_in_the_browser_are_those_of_the_package(page):
+    language = about(bcn.load(scene_run()))["language"]
+    understand = """async ([text, language]) => { const m = await import('./scenes.js');
+        try { return Array.from(m.questionBits(m.understand(text, language))); }
+        catch (error) { return error.message; } }"""
+    sentences = [form.format(colour) for form in language["sentences"].values() for colour in COLOURS]
+    sentences += [
+        "is the GREY thing at the top",
+        "how many have the same shape as blue",
+        "shape of red",
+        "is green left?",
+    ]
+    numbers = []
+    for sentence in sentences:
+        found = page.evaluate(understand, [sentence, language])
+        assert found == from_sentence(sentence).tolist(), sentence
+        numbers.append(int((question_bits() == found).all(axis=1).argmax()))
+    assert [divmod(n, 6) for n in numbers[:36]] == [(k, c) for k in range(len(KINDS)) for c in range(6)]
+    for sentence in ("is there an object left of red", "why?", "", "is red not left?", "shape of red and blue"):
+        with pytest.raises(bcn.BcnError) as refused:
+            from_sentence(sentence)
+        assert page.evaluate(understand, [sentence, language]) == str(refused.value)
+
+
+def test_objects_answer_to_keys(page):
+    before = settled(page)
+    page.focus("#scene [data-colour=green]")
+    step = -1 if before[1][0] > 37 else 1
+    page.keyboard.press("ArrowLeft" if step < 0 else "ArrowRight")
+    page.keyboard.press("Enter")
+    after = settled(page)
+    assert after[1][0] == before[1][0] + step
+    assert after[1][2] != before[1][2]
+    assert truth(said(page, "shape", "green")) == after[1][2]
+    assert f"green {after[1][2]} supplied" in page.inner_text("#supplied")
+    page.focus("button[data-kind=shape][data-colour=red]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#detail").startswith("Is the green object on the left?")
+
+
+def test_sentences_are_answered(page):
+    settled(page)
+    ask_sentences(page)
+
+
+def test_a_drawn_digit_is_found(page):
+    page.click("#tab-find")
+    page.wait_for_selector("#pad")
+    box = page.locator("#pad").bounding_box()
+    place = lambda x, y: (box["x"] + x * box["width"] / 128, box["y"] + y * box["height"] / 128)  # noqa: E731
+    page.mouse.move(*place(80, 20))
+    page.mouse.down()
+    for point in ((110, 20), (95, 70)):
+        page.mouse.move(*place(*point), steps=6)
+    page.mouse.up()
+    playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(
+        re.compile(r"7 .*at x 9[3-7], y 4[3-7]", re.DOTALL)
+    )
+    assert page.locator("#places .cross").count() == 4
+    assert page.locator("#places .map").count() >= 2
+    assert page.locator("[data-model='scaled-mnist/baseline']").count() == 1
+    page.click("#clear")
+    page.wait_for_selector("#found:has-text('Draw something')")
+    page.focus("#pad")
+    page.keyboard.press("1")
+    for _ in range(8):
+        page.keyboard.press("ArrowUp")
+    playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(re.compile(r", y (2\d|3\d)"))
+
+
+def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser):
+    with serving(scene_run()) as (address, stop), opened(browser, address) as page:
+        settled(page)
+        page.click("#tab-find")
+        assert "No Scaled-MNIST weights are loaded" in page.inner_text("#find")
+        page.keyboard.press("ArrowRight")
+        assert "no CLEVR weights yet" in page.inner_text("#see")
+        page.click("#tab-reason")
+        stop()
+        page.click("#new-scene")
+        page.wait_for_selector("#notice:has-text('The server does not answer')")
+
+
+def test_a_picture_of_ones_own_is_asked_in_words(browser, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (160, 120), "gray").save(tmp_path / "scene.png")
+    with serving(word_weights()) as (address, _), opened(browser, address) as page:
+        page.click("#tab-see")
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('choose a picture first')")
+        page.set_input_files("#photo", tmp_path / "scene.png")
+        page.wait_for_selector("#photo-shown")
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('how many cubes are there: ')")
+        page.fill("#see-question", "wieviele Würfel?")
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('has no word that was trained on')")
+
+
+def test_a_rendered_scene_is_asked_and_judged(browser):
+    pytest.importorskip("numba", reason="needs the extra render")
+    with serving(word_weights()) as (address, _), opened(browser, address) as page:
+        page.click("#tab-see")
+        page.click("#new-picture")
+        page.wait_for_selector("#photo-shown")
+        questions = page.locator("#see-questions option").all_inner_texts()
+        assert len(questions) == 10
+        known = next(question for question in questions if "there" in question or "many" in question)
+        page.fill("#see-question", known)
+        page.click("#see-form button")
+        page.wait_for_selector("#seen:has-text('right'), #seen:has-text('wrong, it is')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(browser, address, scheme):
+    phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
+    with opened(browser, address, **phone) as page:
+        settled(page)
+        for tab in ("reason", "find", "see"):
+            page.click(f"#tab-{tab}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.click("#tab-reason")
+        answer = page.locator("#answers td button").first
+        colour, ground = answer.evaluate("e => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor]")
+        assert contrast(colour, ground) >= 4.5
+
+
+def contrast(*colours: str) -> float:
+    """The ratio of the Web Content Accessibility Guidelines."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)

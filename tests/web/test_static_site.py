@@ -1,0 +1,142 @@
+"""The static site: the page from a plain file server, answering in the browser as the package does."""
+
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import torch
+from helpers.small_weights import digit_weights, scene_run
+
+pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+pytest.importorskip("onnxscript", reason="needs the extra onnx")
+pytest.importorskip("fastapi", reason="needs the extra web")
+
+from helpers import pages
+from helpers.pages import ask_sentences, drag, needs_chromium, opened, said, settled, truth
+
+import bcn
+from bcn.data.sort_of_clevr import COLOURS, draw
+from bcn.errors import BcnError
+from bcn.inference.export import export
+from bcn.layers.broadcast import SkipConv
+from bcn.web.app import Scene, answer_scene, random_scene, scenes_of
+from bcn.web.static_site import RUNTIME, find_runtime
+
+browser = pages.browser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[str]:
+    """The address of a plain file server over what was exported."""
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm")
+    try:
+        find_runtime()
+    except BcnError as error:
+        pytest.skip(str(error))
+    directory = tmp_path_factory.mktemp("site")
+    export(bcn.load(scene_run()), "web", directory)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(directory))
+    handler.func.log_message = lambda *_: None
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@needs_chromium
+def test_the_page_answers_without_a_server_behind_it(browser, site):
+    requests: list[str] = []
+    with opened(browser, site, watch=requests) as page:
+        assert settled(page)[3] == [12, 12, "circle"]
+        drag(page, "red", 8, 8)
+        settled(page)
+        assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
+        drag(page, "red", 68, 66)
+        objects = settled(page)
+        assert objects[0][:2] == [68, 66]
+        scene = [{"colour": c, "x": x, "y": y, "shape": s} for c, (x, y, s) in zip(COLOURS, objects, strict=True)]
+        expected, _ = answer_scene(bcn.load(scene_run()), Scene.model_validate({"objects": scene}))
+        assert len(expected) == 36
+        for each in expected:
+            label = said(page, each["kind"], each["colour"])
+            answer, share = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, .*", label).groups()
+            assert label.startswith(each["question"])
+            assert truth(label) == each["truth"]
+            assert float(share) / 100 == pytest.approx(each["probability"], abs=0.006)
+            assert answer == each["answer"]
+        assert page.locator("#scene .map rect").count() > 0
+        assert "red" in page.inner_text("#supplied")
+        assert min(map(float, page.get_attribute("#speed", "data-times").split())) > 0
+        ask_sentences(page)
+        assert page.locator("[role=tab]:visible").count() == 1
+    names = {url.removeprefix(site) for url in requests}
+    assert names == {
+        "/",
+        "/style.css",
+        "/icon.svg",
+        "/model.json",
+        "/model.onnx",
+        *(f"/{name}" for name in RUNTIME),
+    } | {f"/{name}.js" for name in ("main", "local", "reason", "scenes", "find", "see")}
+
+
+@needs_chromium
+def test_a_part_that_is_missing_is_noticed(browser, site):
+    context = browser.new_context()
+    context.set_default_timeout(pages.PATIENCE)
+    context.route(f"**/{RUNTIME[0]}", lambda route: route.abort())
+    page = context.new_page()
+    page.goto(site)
+    page.wait_for_selector("#notice:has-text('could not be loaded')")
+    context.close()
+
+
+@needs_chromium
+def test_the_map_is_that_of_the_model(browser, site):
+    """Positions are compared by what is there: of two that are equal to rounding either may be named."""
+    reasoner, objects = bcn.load(scene_run()), random_scene(5)
+    with opened(browser, site) as page:
+        script = "async (objects) => (await (await import('./local.js')).reason({ objects })).broadcast"
+        found = page.evaluate(script, [each.model_dump() for each in objects])
+    image = torch.from_numpy(draw(scenes_of(objects)))
+    with torch.inference_mode():
+        seen_1CHW = reasoner.model.features(reasoner.preprocessing(image))
+        channels_nK = SkipConv.forward(reasoner.model.broadcast, seen_1CHW)[0].flatten(1).T  # before the maximum
+    assert found["rows"] * found["columns"] == len(channels_nK)
+    for channel, position in enumerate(found["position"]):
+        most = float(channels_nK[:, channel].max())
+        if position < 0:
+            assert most < 1e-4
+        else:
+            assert float(channels_nK[position, channel]) == pytest.approx(most, abs=1e-4)
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    with pytest.raises(BcnError, match="for sort-of-clevr alone"):
+        export(bcn.load(digit_weights()), "web", tmp_path / "site")
+    with pytest.raises(BcnError, match="give the unpacked npm package onnxruntime-web"):
+        export(bcn.load(scene_run()), "web", tmp_path / "site", runtime=tmp_path)
+    monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BcnError, match="install npm, or give it unpacked with --runtime"):
+        export(bcn.load(scene_run()), "web", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_package_is_found_where_npm_puts_it(tmp_path, monkeypatch):
+    for place in ("dist", "package/dist", "node_modules/onnxruntime-web/dist"):
+        directory = tmp_path / place.split("/")[0][:4] / place
+        directory.mkdir(parents=True)
+        for name in RUNTIME:
+            (directory / name).write_text("")
+        assert find_runtime(tmp_path / place.split("/")[0][:4]) == directory
+    monkeypatch.chdir(tmp_path / "node")
+    assert find_runtime().resolve() == tmp_path / "node" / "node_modules" / "onnxruntime-web" / "dist"

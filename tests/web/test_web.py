@@ -1,0 +1,217 @@
+"""The server's JSON interface: answers beside the truth, images in, and errors as one sentence."""
+
+import base64
+import io
+import json
+
+import numpy as np
+import pytest
+from helpers.small_weights import digit_weights, scene_run
+from PIL import Image
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+pytest.importorskip("httpx", reason="needs httpx")
+
+from fastapi.testclient import TestClient
+
+import bcn
+import bcn.inference.reasoner
+from bcn.cli import main
+from bcn.data.clevr_like.render import render_scene
+from bcn.data.clevr_like.scene import make_scene
+from bcn.data.sort_of_clevr import make_sort_of_clevr
+from bcn.web.app import STATIC, make_app
+
+SCENE = [
+    {"colour": "red", "shape": "square", "x": 10, "y": 10},
+    {"colour": "green", "shape": "circle", "x": 25, "y": 10},
+    {"colour": "blue", "shape": "square", "x": 60, "y": 60},
+    {"colour": "gray", "shape": "circle", "x": 60, "y": 40},
+]
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    weights = (scene_run(), digit_weights(), digit_weights("scaled-mnist/baseline"))
+    return TestClient(make_app([bcn.load(path) for path in weights]))
+
+
+def png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_weights_say_what_they_are(client):
+    found = client.get("/api/weights").json()
+    assert [(each["family"], each["broadcasts"], each["scale"]) for each in found] == [
+        ("sort-of-clevr", True, "smoke"),
+        ("scaled-mnist", True, "smoke"),
+        ("scaled-mnist", False, "smoke"),
+    ]
+
+
+def test_truth_of_a_scene_that_is_clear_to_the_eye(client):
+    found = client.post("/api/reason", json={"objects": SCENE}).json()
+    truth = {(each["kind"], each["colour"]): each["truth"] for each in found["answers"]}
+    assert len(truth) == 24
+    assert {colour: truth["shape", colour] for colour in ("red", "green")} == {"red": "square", "green": "circle"}
+    assert [truth["left", colour] for colour in ("red", "blue")] == ["yes", "no"]
+    assert [truth["above", colour] for colour in ("red", "gray")] == ["yes", "no"]
+    assert [truth["closest", colour] for colour in ("red", "blue")] == ["circle", "circle"]
+    assert [truth["furthest", colour] for colour in ("red", "green")] == ["square", "square"]
+    assert truth["count", "gray"] == "2"
+
+
+def test_answers_about_a_scene_are_those_about_its_image(client):
+    objects = client.get("/api/scene", params={"seed": 4}).json()["objects"]
+    assert objects == client.get("/api/scene", params={"seed": 4}).json()["objects"]
+    assert objects != client.get("/api/scene", params={"seed": 5}).json()["objects"]
+    image = make_sort_of_clevr("sort-of-clevr-stream", "train", images=1)[[4]].image[0].permute(1, 2, 0).numpy()
+    sentences = ["how many have the same shape as the orange object", "Is the blue one above the middle?"]
+    asked = client.post("/api/reason", json={"objects": objects, "questions": sentences}).json()
+    content = png(Image.fromarray(image))
+    sent = client.post("/api/ask", params={"question": sentences}, content=content).json()
+    expected = bcn.load(scene_run()).ask(image, sentences)
+    for mine, scene, picture in zip(expected, asked["answers"], sent["answers"], strict=True):
+        assert scene["question"] == picture["question"] == mine.question
+        assert scene["answer"] == picture["answer"] == mine.answer
+        assert scene["probability"] == pytest.approx(mine.probability, abs=1e-5)
+        assert picture["probability"] == pytest.approx(mine.probability, abs=1e-5)
+    broadcast = bcn.load(scene_run()).broadcast(image)
+    position = np.array(asked["broadcast"]["position"])
+    assert len(position) == 256
+    assert np.array_equal(np.bincount(position[position >= 0], minlength=100), broadcast.counts().reshape(-1))
+
+
+def test_digits_are_found_by_every_model(client):
+    image = Image.new("L", (128, 128))
+    image.paste(255, (80, 20, 110, 60))
+    found = client.post("/api/find", content=png(image), headers={"Content-Type": "image/png"}).json()["found"]
+    with_bcn, baseline = found
+    assert with_bcn["answer"] == "7"
+    assert with_bcn["centre"] == pytest.approx([95 / 128, 40 / 128], abs=0.04)
+    assert len(with_bcn["others"]) == 9
+    assert with_bcn["broadcast"]["rows"] == 32
+    assert baseline["broadcast"] is None
+
+
+def test_a_rendered_scene_comes_with_questions_and_their_answers(client):
+    pytest.importorskip("numba", reason="needs the extra render")
+    found = client.get("/api/rendered", params={"seed": 3}).json()
+    picture = Image.open(io.BytesIO(base64.b64decode(found["image"])))
+    assert np.array_equal(np.array(picture), render_scene(make_scene(3, split="val"), width=240, height=160))
+    assert len(found["questions"]) == 10
+    for each in found["questions"]:
+        assert each["question"].endswith("?")
+        assert each["answer"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"objects": SCENE[:1]}, "objects: List should have at least 2"),
+        ({"objects": [SCENE[0], SCENE[0]]}, "two objects have the same colour"),
+        ({"objects": [SCENE[0], SCENE[1] | {"x": 70}]}, "objects.1.x: "),
+        ({"objects": [SCENE[0], SCENE[1] | {"colour": "pink"}]}, "objects.1.colour: "),
+        ({"objects": SCENE, "questions": ["why?"]}, "ask about one colour"),
+        ({"objects": SCENE, "questions": ["is yellow left?"]}, "there is no yellow object"),
+        ({"objects": SCENE, "weights": "other"}, "no weights for sort-of-clevr called 'other'"),
+    ],
+)
+def test_bad_scenes_are_answered_in_one_sentence(client, change, message):
+    response = client.post("/api/reason", json=change)
+    assert response.status_code == 422
+    assert message in response.json()["error"]
+
+
+def test_bad_images_are_answered_in_one_sentence(client):
+    image = png(Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)))
+    wide = png(Image.new("L", (5000, 10)))
+    for content in (b"", b"text", image[:200], image[:-2000], wide):
+        response = client.post("/api/find", content=content, headers={"Content-Type": "image/png"})
+        assert response.status_code == 422
+        assert set(response.json()) == {"error"}
+
+
+def test_every_refusal_is_one_sentence_that_says_where(client):
+    scene = {"objects": SCENE, "questions": ["x" * 1001]}
+    as_json = {"Content-Type": "application/json"}
+    for answer, status, message in (
+        (client.post("/api/reason", content=b"{", headers=as_json), 422, "the body is not JSON"),
+        (client.post("/api/reason", content=b"[" * 100_000, headers=as_json), 400, "POST /api/reason: "),
+        (client.post("/api/reason", json=[]), 422, "the body: "),
+        (client.post("/api/find", content=b""), 422, "the body: "),
+        (client.post("/api/reason", json=scene), 422, "questions.0: "),
+        (client.post("/api/ask", params={"question": "x" * 1001}, content=b"x"), 422, "question.0: "),
+        (client.get("/api/nothing"), 404, "GET /api/nothing: "),
+        (client.delete("/api/ask"), 405, "DELETE /api/ask: "),
+    ):
+        assert answer.status_code == status
+        assert set(answer.json()) == {"error"}
+        assert answer.json()["error"].startswith(message)
+
+
+def test_the_page_and_its_document(client):
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+    for path in STATIC.iterdir():
+        text = path.read_text()
+        assert "https://" not in text
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+        assert client.get(f"/{path.name}").text == text
+    document = client.get("/openapi.json").json()
+    assert set(document["paths"]) == {
+        "/api/weights",
+        "/api/scene",
+        "/api/reason",
+        "/api/ask",
+        "/api/find",
+        "/api/rendered",
+    }
+    body = document["paths"]["/api/find"]["post"]["requestBody"]["content"]
+    assert list(body) == ["application/octet-stream"]
+    schemas = document["components"]["schemas"]
+    assert set(schemas["Judged"]["required"]) == {
+        "kind",
+        "colour",
+        "question",
+        "answer",
+        "probability",
+        "others",
+        "truth",
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            answers = {
+                code: each["content"]["application/json"]["schema"] for code, each in operation["responses"].items()
+            }
+            assert set(answers) == {"200", "422"}
+            assert answers["422"] == {"$ref": "#/components/schemas/Problem"}
+            assert "$ref" in json.dumps(answers["200"])
+
+
+def test_serve_without_weights_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bcn.inference.reasoner, "WEIGHTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["bcn", "serve"])
+    with pytest.raises(SystemExit) as exit:
+        main()
+    assert exit.value.code == 2
+    assert "no weights are shipped with this version" in capsys.readouterr().err
+
+
+def test_no_more_of_a_body_is_read_than_is_accepted(client: TestClient) -> None:
+    read = 0
+
+    def endless():
+        nonlocal read
+        while read < 64 << 20:
+            read += 1 << 20
+            yield bytes(1 << 20)
+
+    for address in ("/api/ask?question=is+red+left", "/api/find", "/api/reason"):
+        read = 0
+        said = client.post(address, content=endless())
+        assert said.status_code == 413, said.text
+        assert "more than 8388608 bytes" in said.json()["error"]
