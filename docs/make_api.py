@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of what users import: `python docs/make_api.py`."""
+"""Writes docs/reference/api.md from the docstrings of what users import: `python docs/make_api.py`."""
 
 import inspect
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 import bcn
 
-PAGE = Path(__file__).parent / "api.md"
+PAGE = Path(__file__).parent / "reference" / "api.md"
 SUBJECTS = {
     "Layers": ["bcn.BroadcastConv", "bcn.coordinate_planes", "bcn.insert_broadcast"],
     "Relations": ["bcn.layers.relation.MultiRelation", "bcn.layers.relation.PairRelation"],

@@ -1,6 +1,6 @@
 """Sort-of-CLEVR the plain way: one scene, one image and one question at a time, drawn with Pillow, in everyday Python.
 
-The same specification (docs/sort-of-clevr.md) written a second time, for two uses: it is what the generator's speed is
+The same specification (docs/reference/sort-of-clevr.md) written a second time, for two uses: the generator's speed is
 compared with, and, since it shares no code with the generator, it is what its samples are checked against.
 """
 

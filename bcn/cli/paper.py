@@ -99,7 +99,7 @@ def plot(
 
 @app.command()
 def report(
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results/tables.md"),
     results: ResultsOption = Path("results"),
 ) -> None:
     """Write the page with every table of the paper side by side with ours, and one of what the benchmarks measured."""
@@ -117,7 +117,7 @@ def figure(
         str | None, typer.Option(help="Shipped weights, a run's directory or a weights file, where not the usual ones.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the images that are shown.")] = 0,
-    out: Annotated[Path, typer.Option(help="The directory to write into, as PNG and SVG.")] = Path("docs/figures"),
+    out: Annotated[Path, typer.Option(help="The directory to write into.")] = Path("docs/results/figures"),
     results: ResultsOption = Path("results"),
 ) -> None:
     """Draw a figure of the paper."""

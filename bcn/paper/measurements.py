@@ -1,4 +1,4 @@
-"""docs/measurements.md: what the benchmarks measured, made by `bcn report` from the records under results/bench/."""
+"""docs/results/measurements.md: what the benchmarks measured, made by `bcn report` from results/bench/."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +12,8 @@ from bcn.paper.tables import TABLES, published_rows
 INTRODUCTION = """# Measurements
 
 Made by `bcn report` from the records in `results/bench/`, which hold commit, versions, machine and load;
-[performance.md](performance.md) says what they mean. What is compared was measured by turns in one process: medians
-over rounds [first and third quartile], ratios taken round by round.
+[performance.md](../reference/performance.md) says what they mean. What is compared was measured by turns in one
+process: medians over rounds [first and third quartile], ratios taken round by round.
 """
 Figures = dict[str, Any]
 
@@ -111,7 +111,7 @@ def profile(figures: Figures) -> str:
         for form, found in figures.items()
     ]
     return (
-        "## Where the time goes\n\n![The sections of a step](../results/bench/profile.png)\n\n"
+        "## Where the time goes\n\n![The sections of a step](../../results/bench/profile.png)\n\n"
         f"{grid(['milliseconds for 1,000 questions', 'step', 'of which BatchNorm', 'Adam'], rows)}\n\n"
         "Sections are timed by themselves, so their sum may exceed the step.\n"
     )
@@ -120,7 +120,8 @@ def profile(figures: Figures) -> str:
 def scaling(figures: Figures) -> str:
     multirn, rn = figures["multirn"], figures["rn"]
     return (
-        "## Cost against the number of objects\n\n![Time and memory against objects](../results/bench/scaling.png)\n\n"
+        "## Cost against the number of objects\n\n"
+        "![Time and memory against objects](../../results/bench/scaling.png)\n\n"
         "One question, forward and backward, one thread. Beyond 400 objects the time grows as n to the power"
         f" {multirn['exponent']:.2f} for multiRN,\nwhose maximum sends its gradient to at most 256 positions, and"
         f" {rn['exponent']:.2f} for RN, which was measured up to {max(map(int, rn['seconds'])):,} objects;\n"

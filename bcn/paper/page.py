@@ -1,4 +1,4 @@
-"""docs/results.md: every table of the paper side by side with ours, curves, figures, and where we differ."""
+"""docs/results/tables.md: every table of the paper side by side with ours, with curves and figures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,8 @@ from bcn.paper.tables import TABLES, Table, published_rows
 INTRODUCTION = """# Results
 
 Made by `bcn report` from the records under `results/`, one for each finished run;
-[how to make them again](reproduce.md). A dash stands where we have not run anything. Parameters are counted as the
+[how to make them again](../guides/reproduce.md), [where we differ and why](where-we-differ.md). A dash stands where we
+have not run anything. Parameters are counted as the
 paper counts them: with BatchNorm's statistics for the classifiers, trainable ones alone for Sort-of-CLEVR, where the
 paper, but not we, leaves out the last layer (2,570) in `mlp`, `cce-mlp`, `multirn-no-bcn` and all sizes of the BCN but
 128-128-256; for CLEVR with 90 words, about as many as its questions have (`clevr-like-v1` has 75, so 750 parameters
@@ -27,7 +28,7 @@ SECTIONS = ("convolution", "bcn", "g", "f", "total")
 
 
 def write_page(page: Path, results: Path) -> list[Path]:
-    """Write the page, and its curves into figures/ beside it; the hand-written where-we-differ.md ends it."""
+    """Write the page, and its curves into figures/ beside it."""
     if not any(results.glob("*/*/*-seed*.json")):
         raise BcnError(f"{results} has no records of finished runs: name a directory that has with --results")
     written, parts = [page], [INTRODUCTION]
@@ -45,9 +46,6 @@ def write_page(page: Path, results: Path) -> list[Path]:
                 written += write(figure, page.parent / "figures" / name)
                 parts.append(f"![{table.title}: the runs over their epochs](figures/{name}.png)\n")
     parts += [_sections(), _figures(page.parent)]
-    by_hand = page.with_name("where-we-differ.md")
-    if by_hand.exists():
-        parts.append(by_hand.read_text())
     with atomic_write(page) as temporary:
         temporary.write_text("\n".join(part for part in parts if part))
     return written

@@ -111,7 +111,7 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
             if environment.get(variable, "") not in ("", "0", "1"):
                 raise BcnError(
                     f"{launcher} started {environment[variable]} processes that know nothing of each other "
-                    f"({variable} says so); let {launcher} start one torchrun per node, as docs/cluster.md shows"
+                    f"({variable} says so); let {launcher} start one torchrun per node, as docs/guides/cluster.md shows"
                 )
         return None
     if missing := [name for name in TORCHRUN if name not in environment]:
@@ -188,7 +188,8 @@ def _store(ranks: Ranks) -> Any:
     """Where the ranks find each other.
 
     torchrun's own store outlives a restart, and gloo would find the addresses of dead processes in it: so every attempt
-    looks under a name of its own. Agents of several nodes count attempts each for itself; docs/cluster.md says what
+    looks under a name of its own. Agents of several nodes count attempts each for itself; docs/guides/cluster.md
+    says what
     to set there.
     """
     host, port, agents = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), ranks.world // ranks.local_world

@@ -56,7 +56,7 @@ def test_the_page_is_made_from_the_records(tmp_path):
     bench = Path(__file__).parents[2] / "results" / "bench"
     (page,) = write_measurements(tmp_path / "measurements.md", bench)
     text = page.read_text()
-    assert text == (bench.parents[1] / "docs" / "measurements.md").read_text(), "`bcn report` writes it anew"
+    assert text == (bench.parents[1] / "docs/results/measurements.md").read_text(), "`bcn report` writes it anew"
     speed = json.loads((bench / "speed.json").read_text())["figures"]["1 thread"]
     ratio = speed["forms"]["ratios"]["multirn-h / multirn-h, literal"]
     assert f"| `multirn-h` | `multirn-h, literal` | {ratio['median']:.1f} [" in text

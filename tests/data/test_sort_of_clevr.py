@@ -236,7 +236,7 @@ def test_c_and_numpy_give_the_same_bytes(
 
 
 def test_the_specification_says_the_same() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "sort-of-clevr.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "sort-of-clevr.md").read_text()
     assert all(checksum in page for checksum in CHECKSUMS.values())
     dataset = make_sort_of_clevr(V1, "train", images=1)
     scene = dataset.scenes([0])

@@ -290,7 +290,7 @@ def test_what_is_wrong_with_an_entry_of_clevr_is_said(clevr: Path, change: dict,
     path.write_text(json.dumps(content))
     with pytest.raises(BcnError) as said:
         open_questions(clevr, "val", size=16)
-    assert str(said.value) == f"{path}, question 3: {problem} (docs/clevr.md shows the form)"
+    assert str(said.value) == f"{path}, question 3: {problem} (docs/reference/question-files.md shows the form)"
     assert str(said.value) in check_directory(clevr)
 
 

@@ -19,7 +19,7 @@ from bcn.inference.export import Free, compare, export
 from bcn.inference.reasoner import Reasoner
 from bcn.layers.baselines.film import Film
 
-DOCS = Path(__file__).parents[2] / "docs" / "ask.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "ask.md"
 
 
 def inputs(images: int, questions: int, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:

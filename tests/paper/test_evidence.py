@@ -18,10 +18,9 @@ FAMILIES = ("all", "count", "exist", "compare_numbers", "query_attribute", "comp
 
 def test_the_page_of_results_is_what_the_records_say(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    shutil.copy(ROOT / "docs" / "where-we-differ.md", tmp_path)
-    shutil.copytree(ROOT / "docs" / "figures", tmp_path / "figures")
+    shutil.copytree(ROOT / "docs" / "results" / "figures", tmp_path / "figures")
     write_page(tmp_path / "results.md", ROOT / "results")
-    assert (tmp_path / "results.md").read_text() == (ROOT / "docs" / "results.md").read_text(), "run `bcn report`"
+    assert (tmp_path / "results.md").read_text() == (ROOT / "docs/results/tables.md").read_text(), "run `bcn report`"
 
 
 def records(row: str) -> list[dict]:
@@ -78,7 +77,7 @@ def test_table_4_of_the_readme() -> None:
 
 
 def test_table_4_of_the_guide() -> None:
-    page = (ROOT / "docs" / "clevr.md").read_text()
+    page = (ROOT / "docs" / "guides" / "clevr.md").read_text()
     rows = re.findall(r"^\| (\w\S+) \|((?: [\d.]+ \[[\d.]+, [\d.]+\] \|){5})$", page, flags=re.MULTILINE)
     assert len(rows) >= 3
     for name, figures in rows:

@@ -224,16 +224,15 @@ def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path):
             lines_of(find_table("table3"), "cpu", tmp_path)
 
 
-def test_the_page_holds_every_table_and_the_hand_written_part(tmp_path):
+def test_the_page_holds_every_table_and_links_what_is_written_by_hand(tmp_path):
     pytest.importorskip("matplotlib")
     write_record(tmp_path / "results", "table3/multirn-h", 0, questions(9700, 9990))
-    (tmp_path / "where-we-differ.md").write_text("## Where we differ and why\n\nHere.\n")
     written = write_page(tmp_path / "results.md", tmp_path / "results")
     text = (tmp_path / "results.md").read_text()
     for table in TABLES.values():
         assert f"## {table.title}\n" in text
     assert "97.00" in text
-    assert text.endswith("Here.\n")
+    assert "](where-we-differ.md)" in text
     assert "figures/curves-table3-cpu.png" in text
     assert (tmp_path / "figures" / "curves-table3-cpu.png") in written
     by_section = cells(text[text.index("## Appendix table 2") :], "multirn-h")[1:]

@@ -1,4 +1,7 @@
-"""Sort-of-CLEVR: coloured squares and circles, and 36 questions about them; specified in docs/sort-of-clevr.md."""
+"""Sort-of-CLEVR: coloured squares and circles, and 36 questions about them.
+
+docs/reference/sort-of-clevr.md specifies it.
+"""
 
 from bcn.data.sort_of_clevr.dataset import (
     FEWER,

@@ -97,7 +97,7 @@ def make_sort_of_clevr(
     questions: Questions = "sampled",
     objects: int = 6,
 ) -> SortOfClevr:
-    """Make a split of a version of Sort-of-CLEVR, as docs/sort-of-clevr.md specifies it.
+    """Make a split of a version of Sort-of-CLEVR, as docs/reference/sort-of-clevr.md specifies it.
 
     >>> batch = make_sort_of_clevr("sort-of-clevr-v1", "val", images=5)[[0, 4]]
     >>> batch.image.shape, batch.question.shape, batch.answer.shape

@@ -1,4 +1,4 @@
-"""The pictures of docs/sort-of-clevr.md: `python -m bcn.data.sort_of_clevr.pictures docs/images` writes them."""
+"""Pictures of docs/reference/sort-of-clevr.md: `python -m bcn.data.sort_of_clevr.pictures docs/images` writes them."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 /* Samples of Sort-of-CLEVR from their seeds, one after another: scene, image, questions, answers. It does what scene.py,
- * questions.py and drawing.py do, byte for byte; docs/sort-of-clevr.md is the specification of both.
+ * questions.py and drawing.py do, byte for byte; docs/reference/sort-of-clevr.md is the specification of both.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 """A scene is data: for each of six colours whether there is an object, where its centre is, and its shape.
 
 Two rules make scenes: `scenes_v1`, ours, and `scenes_legacy`, the public generator's with its faults. Both are
-functions of the samples' seeds alone, in integers only. docs/sort-of-clevr.md is their specification.
+functions of the samples' seeds alone, in integers only. docs/reference/sort-of-clevr.md is their specification.
 
 N scenes, K = 6 colours, T attempts to place the objects, M arrangements that do not overlap.
 """

@@ -95,7 +95,8 @@ def _clevr(directory: Path, split: str) -> Iterator[Asked]:
         try:
             asked = _parse_entry(split, position, entry)
         except (ValueError, KeyError, TypeError, BcnError) as error:
-            raise BcnError(f"{path}, question {position}: {_reason(error)} (docs/clevr.md shows the form)") from error
+            reason = f"{_reason(error)} (docs/reference/question-files.md shows the form)"
+            raise BcnError(f"{path}, question {position}: {reason}") from error
         yield asked
 
 

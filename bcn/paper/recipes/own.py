@@ -1,4 +1,4 @@
-"""Training on one's own images and questions: `bcn train own --data DIR` (docs/own-data.md)."""
+"""Training on one's own images and questions: `bcn train own --data DIR` (docs/guides/own-data.md)."""
 
 from dataclasses import replace
 
