@@ -56,13 +56,13 @@ def bench_sort_of_clevr(
     import numpy as np
 
     from bcn.bench.plain_sort_of_clevr import make_batch
-    from bcn.data.bits import words
+    from bcn.data.random import splitmix64
     from bcn.data.sort_of_clevr.dataset import LEGACY, STREAMS, SortOfClevrStream
     from bcn.data.sort_of_clevr.samples import Generator
 
     number = STREAMS[version][0]
     generator = Generator(0, number, legacy=version == LEGACY, objects=6, questions="sampled")
-    dataset, stream = SortOfClevrStream(version, "train", images, generator), int(words(0, number))
+    dataset, stream = SortOfClevrStream(version, "train", images, generator), int(splitmix64(0, number))
 
     def ours(count: int) -> None:
         for first in range(0, count, BATCH):

@@ -68,8 +68,8 @@ def find(
 
 
 def _open(image: str) -> "Image.Image":
+    from bcn.data.images import read_picture
     from bcn.errors import BcnError
-    from bcn.inference.picture import read_picture
 
     if image != "-":
         return read_picture(image)
@@ -86,7 +86,7 @@ def _open(image: str) -> "Image.Image":
 def _write_map(
     reasoner: "Reasoner", picture: "Image.Image", path: Path | None, centre: tuple[float, float] | None = None
 ) -> None:
-    from bcn.inference.picture import overlay, write_picture
+    from bcn.inference.overlay import overlay, write_picture
 
     if path is not None:
         write_picture(overlay(picture, reasoner.broadcast(picture).counts(), centre=centre), path)

@@ -55,9 +55,9 @@ def make(
     data: Data = None,
 ) -> None:
     """Generate a data set. One that is cached is checked first, and made anew if it does not hold."""
+    from bcn.data.arrays import write_npz
     from bcn.data.cache import cached_parts, check_cache, drop_cache
     from bcn.data.checksums import CHECKSUMS
-    from bcn.data.export import write_npz
     from bcn.data.registry import find_entry, open_dataset
 
     entry = find_entry(name)

@@ -6,12 +6,14 @@ N images in the set, B in a batch, C channels, H x W pixels.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
+from bcn.io import atomic_write
 
 
 @dataclass(eq=False)
@@ -71,3 +73,15 @@ def split_range(
             f"{images} images were asked of {name} {split}: it has {stop - start:,}, give 1 to {stop - start}"
         )
     return part, start, start + images
+
+
+def write_npz(dataset: Dataset, path: Path) -> Path:
+    """Write a whole data set as plain arrays, with the names of its answers and kinds of questions, for other programs.
+
+    The arrays are the fields of a `Batch` of all images.
+    """
+    batch = dataset[np.arange(len(dataset))]
+    arrays = {name: value.numpy() for name, value in batch._asdict().items() if value is not None}
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, answers=np.array(dataset.answers), kinds=np.array(dataset.kinds, dtype=str), **arrays)
+    return path

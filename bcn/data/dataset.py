@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bcn.data.draw import permutation
+from bcn.data.random import permutation
 
 NO_ANSWER = -100
 """in place of an answer: there is none, so that neither the loss nor a count sees the question"""

@@ -1,26 +1,131 @@
-"""Image files as pixels: the same ones in training and when a model is asked.
+"""How an image becomes a tensor: files, PIL images and arrays in, uint8 pixels of a model's size out.
 
-C x H x W pixels.
+Training and inference read images through the same functions. `Preprocessing` of `dataset.py` then makes uint8 pixels
+the floats that a model sees.
+
+B images in a batch, C x H x W pixels.
 """
 
+from pathlib import Path
+
 import numpy as np
-from PIL import Image, ImageOps
+import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from bcn.errors import BcnError
+
+Picture = Image.Image | np.ndarray | str | Path
+"""what is accepted as an image: a PIL image, an array of uint8 (H, W) or (H, W, 3), or the path of a file"""
+MAX_SIDE = 4096
+"""longest side, in pixels, that is accepted where an image keeps its aspect ratio"""
 
 
-def upright(image: Image.Image) -> Image.Image:
-    """The image as RGB or, where it has no colours, as L, turned as its camera noted; transparent becomes white."""
+def read_picture(picture: Picture) -> Image.Image:
+    """Read an image of any accepted type, as `to_rgb_or_gray` gives it."""
+    if isinstance(picture, np.ndarray):
+        image = _from_array(picture)
+    elif isinstance(picture, Image.Image):
+        image = picture
+    elif isinstance(picture, str | Path):
+        image = _from_file(picture)
+    else:
+        raise BcnError(f"a {type(picture).__name__} is no image: accepted are a path, a PIL image or an array of uint8")
+    if 0 in image.size:
+        raise BcnError(f"the image has {image.width}x{image.height} pixels: give one that is not empty")
+    try:
+        return to_rgb_or_gray(image)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise BcnError(f"the image cannot be read: {error}") from error
+
+
+def _from_array(pixels: np.ndarray) -> Image.Image:
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
+        raise BcnError(
+            f"an array of {pixels.dtype} of {pixels.shape} is no image: "
+            "accepted is uint8 of (height, width) or (height, width, 3)"
+        )
+    return Image.fromarray(pixels)
+
+
+def _from_file(path: str | Path) -> Image.Image:
+    try:
+        with Image.open(path) as image:
+            image.load()
+            return image
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise BcnError(f"there is no image {path}: give the path of a PNG, JPEG or other image file") from error
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
+        raise BcnError(f"{path} cannot be read as an image: give a whole PNG, JPEG or other image file") from error
+
+
+def to_rgb_or_gray(image: Image.Image) -> Image.Image:
+    """The image with its EXIF orientation applied, as RGB or, if it has no colours, as L; transparent becomes white."""
     image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode in ("I", "F"):
-        raise ValueError("its pixels have 32 bits, and what is white is not known: save it with 8 or 16")
+        raise ValueError("its pixels have 32 bits, and the value of white is unknown: save it with 8 or 16")
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
     return image.convert("L" if image.mode in ("1", "L") else "RGB")
 
 
-def squeeze(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
-    """(C, H, W) uint8 of exactly `size`, whatever the image's shape, as data sets with questions in words are read."""
+def check_sides(image: Image.Image) -> Image.Image:
+    """Refuse an image with a side above MAX_SIDE."""
+    if max(image.size) > MAX_SIDE:
+        raise BcnError(
+            f"the image has {image.width}x{image.height} pixels: each side may have 1 to {MAX_SIDE}, so make it smaller"
+        )
+    return image
+
+
+def resize(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
+    """(C, H, W) uint8 of exactly `size`, whatever the aspect ratio: how data sets with questions in words are read."""
     _, height, width = size
     resized = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
     return np.array(resized).transpose(2, 0, 1)
+
+
+def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
+    """(C, H, W) uint8 with the aspect ratio kept and the shorter side as long as that of `size`.
+
+    Models with one channel expect light ink on a dark background, so an image that is mostly light is inverted.
+
+    Args:
+        image: what `read_picture` gives.
+        size: channels, height and width that the model was trained with.
+    """
+    channels, side = size[0], min(size[1:])
+    scale = side / min(check_sides(image).size)
+    if max(image.size) * scale > MAX_SIDE:
+        raise BcnError(
+            f"the image has {image.width}x{image.height} pixels: with the shorter side at {side}, as the model takes "
+            f"it, the longer one may have up to {MAX_SIDE}, so cut it"
+        )
+    if scale != 1:
+        fitted = (max(side, round(image.width * scale)), max(side, round(image.height * scale)))
+        # a box filter restores exactly an image that was enlarged by a whole number
+        image = image.resize(fitted, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
+    if channels == 3:
+        return np.array(image.convert("RGB")).transpose(2, 0, 1)
+    pixels_HW = np.array(image.convert("L"))
+    return (255 - pixels_HW if np.median(pixels_HW) > 127 else pixels_HW)[None]
+
+
+def random_crop(padded_BCHW: Tensor, padding: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Crop each image of a batch at a position of its own: augmentation by translation.
+
+    Args:
+        padded_BCHW: images with `padding` more pixels on each side than the crops will have.
+
+    Returns:
+        The crops, and (B, 2) by how many pixels each image moved to the right and down.
+    """
+    batch, _, height, width = padded_BCHW.shape
+    top, left = torch.randint(2 * padding + 1, (2, batch), generator=generator, device=generator.device).to(
+        padded_BCHW.device
+    )
+    crops_BCYXHW = padded_BCHW.unfold(2, height - 2 * padding, 1).unfold(3, width - 2 * padding, 1)
+    crop_BCHW = crops_BCYXHW[torch.arange(batch, device=padded_BCHW.device), :, top, left]
+    return crop_BCHW, padding - torch.stack([left, top], dim=1)

@@ -15,9 +15,9 @@ import torch
 from torch.nn.functional import pad
 
 from bcn.data.arrays import ArrayDataset, split_range
-from bcn.data.crop import random_crop
 from bcn.data.dataset import Batch, Preprocessing
 from bcn.data.download import download
+from bcn.data.images import random_crop
 from bcn.errors import BcnError
 from bcn.io import cache_root, checksum, data_root, locked
 

@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 from bcn.data.dataset import Dataset
 from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr import to_sentence
-from bcn.inference.picture import overlay, write_picture
+from bcn.inference.overlay import overlay, write_picture
 from bcn.inference.reasoner import Reasoner, load
 from bcn.paper.tables import published
 from bcn.training.evaluate import evaluate, metrics

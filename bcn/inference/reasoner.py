@@ -13,11 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from bcn.data.dataset import Preprocessing
-from bcn.data.images import squeeze
+from bcn.data.images import Picture, fit, read_picture, resize
 from bcn.data.sort_of_clevr import from_sentence, to_sentence
 from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary
 from bcn.errors import BcnError, did_you_mean
-from bcn.inference.picture import Picture, fit, read_picture
 from bcn.io import checksum, read_json
 from bcn.models.registry import image_shape, list_models
 from bcn.training.evaluate import ask as run
@@ -135,7 +134,7 @@ class Reasoner:
     def pixels(self, image: Picture) -> Tensor:
         """(1, C, H, W) as the model sees it."""
         size = image_shape(str(self.description["model"]))
-        pixels_CHW = squeeze(read_picture(image), size) if self.in_words else fit(read_picture(image), size)
+        pixels_CHW = resize(read_picture(image), size) if self.in_words else fit(read_picture(image), size)
         return self.preprocessing(torch.from_numpy(pixels_CHW)[None])
 
     @torch.inference_mode()

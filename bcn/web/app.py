@@ -24,6 +24,7 @@ from bcn import __version__
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
+from bcn.data.images import Picture, check_sides, read_picture
 from bcn.data.sort_of_clevr import (
     COLOURS,
     KINDS,
@@ -37,7 +38,6 @@ from bcn.data.sort_of_clevr import (
     to_sentence,
 )
 from bcn.errors import BcnError
-from bcn.inference.picture import Picture, check_sides, read_picture
 from bcn.inference.reasoner import Reasoner
 from bcn.web.schema import (
     AskedAll,

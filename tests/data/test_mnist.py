@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from bcn.bench.data_mnist import loader_seconds, plain_rotated, plain_scaled
-from bcn.data.draw import between, permutation, raw_bits
 from bcn.data.mnist import mnist
 from bcn.data.mnist.mnist import IdxFile, fetch_mnist, open_mnist
 from bcn.data.mnist.resample import UNIT, room, rotation, stretch, warp
 from bcn.data.mnist.scaled import CANVASES, draw_angles, draw_boxes, make_scaled_mnist, paint
+from bcn.data.random import integers_between, permutation, philox_bits
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
 
@@ -152,18 +152,18 @@ def test_fetch_takes_what_is_missing_from_the_mirror_that_has_it(
 
 
 def test_draws_do_not_depend_on_how_many_are_drawn() -> None:
-    many = raw_bits(100, 4, seed=3, stream="a")
-    assert np.array_equal(many[:7], raw_bits(7, 4, seed=3, stream="a"))
-    assert not np.array_equal(many, raw_bits(100, 4, seed=4, stream="a"))
-    assert not np.array_equal(many, raw_bits(100, 4, seed=3, stream="b"))
-    assert raw_bits(2, 2, seed=0, stream="scaled").tolist() == [[423961123, 2703375177], [1855470892, 1151240844]]
+    many = philox_bits(100, 4, seed=3, stream="a")
+    assert np.array_equal(many[:7], philox_bits(7, 4, seed=3, stream="a"))
+    assert not np.array_equal(many, philox_bits(100, 4, seed=4, stream="a"))
+    assert not np.array_equal(many, philox_bits(100, 4, seed=3, stream="b"))
+    assert philox_bits(2, 2, seed=0, stream="scaled").tolist() == [[423961123, 2703375177], [1855470892, 1151240844]]
     for seed in (-1, 2**63):
         with pytest.raises(BcnError, match="seed"):
-            raw_bits(1, 1, seed=seed, stream="a")
+            philox_bits(1, 1, seed=seed, stream="a")
 
 
 def test_draws_reach_both_ends() -> None:
-    drawn = between(raw_bits(10_000, 1, seed=0, stream="ends"), 5, 9)
+    drawn = integers_between(philox_bits(10_000, 1, seed=0, stream="ends"), 5, 9)
     assert set(drawn.ravel().tolist()) == {5, 6, 7, 8, 9}
 
 

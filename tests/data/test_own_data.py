@@ -15,11 +15,10 @@ from typer.testing import CliRunner
 import bcn
 from bcn import BcnError
 from bcn.cli import app
-from bcn.data.images import upright
+from bcn.data.images import read_picture, to_rgb_or_gray
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.check import check_directory
 from bcn.data.vqa.layouts import read_questions
-from bcn.inference.picture import read_picture
 from bcn.paper.recipes import find_recipe
 from bcn.training.evaluate import evaluate, loss_sum
 from bcn.training.loop import train
@@ -141,12 +140,12 @@ def test_more_words_than_two_bytes_count(tmp_path: Path) -> None:
 
 def test_images_of_16_bits_are_seen_and_those_of_32_refused(tmp_path: Path) -> None:
     ramp = np.linspace(0, 65535, 64 * 64).reshape(64, 64)
-    eight = upright(Image.fromarray((ramp / 257).astype(np.uint8)))
+    eight = to_rgb_or_gray(Image.fromarray((ramp / 257).astype(np.uint8)))
     for name, kind in (("a.png", np.uint16), ("a.tiff", np.uint16), ("b.tiff", np.int32), ("f.tiff", np.float32)):
         Image.fromarray(ramp.astype(kind)).save(tmp_path / name)
     for name in ("a.png", "a.tiff"):
         with Image.open(tmp_path / name) as image:
-            assert np.abs(np.asarray(upright(image), float) - np.asarray(eight, float)).max() <= 1
+            assert np.abs(np.asarray(to_rgb_or_gray(image), float) - np.asarray(eight, float)).max() <= 1
     for name in ("b.tiff", "f.tiff"):
         with pytest.raises(BcnError, match="save it with 8 or 16"):
             read_picture(tmp_path / name)

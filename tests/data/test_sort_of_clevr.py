@@ -11,8 +11,8 @@ from PIL import Image
 
 from bcn.bench.data import bench_sort_of_clevr, compare
 from bcn.bench.plain_sort_of_clevr import make_batch
-from bcn.data.bits import words
 from bcn.data.dataset import Batch
+from bcn.data.random import splitmix64
 from bcn.data.sort_of_clevr import (
     ANSWERS,
     COLOURS,
@@ -210,7 +210,7 @@ def test_sampled_questions_of_v1_are_distinct_and_even() -> None:
 @pytest.mark.parametrize(("version", "split"), [(V1, 2), (LEGACY, 6)])
 def test_the_plain_loop_gives_the_same_samples(version: str, split: int) -> None:
     ours = make_sort_of_clevr(version, "test", images=200, seed=11)[np.arange(200)]
-    plain = make_batch(version, int(words(11, split)), range(200))
+    plain = make_batch(version, int(splitmix64(11, split)), range(200))
     for part in ("image", "question", "answer", "kind"):
         assert torch.equal(getattr(ours, part), getattr(plain, part))
 
@@ -242,7 +242,9 @@ def test_the_specification_says_the_same() -> None:
     scene = dataset.scenes([0])
     assert ", ".join(SHAPES[shape] for shape in scene.shape[0]) in page
     assert ", ".join(f"({x}, {y})" for x, y in zip(scene.x[0], scene.y[0], strict=True)) in page
-    assert all(f"{word:X}" in page for word in (words(0, 0), words(words(0, 0), 0), words(words(words(0, 0), 0), 0)))
+    stream = splitmix64(0, 0)
+    sample = splitmix64(stream, 0)
+    assert all(f"{word:X}" in page for word in (stream, sample, splitmix64(sample, 0)))
     questions = asked(dataset[[0]], 0)
     assert (questions[0], questions[-1]) == (("left", "blue", "yes"), ("closest", "red", "square"))
     assert all(sentence.format("red") in page for sentence in SENTENCES.values())
@@ -259,8 +261,8 @@ def test_the_pictures_of_the_specification_are_up_to_date(tmp_path: Path) -> Non
 def test_which_colours_are_present_is_as_specified() -> None:
     scenes = make_sort_of_clevr(V1, "val", images=20, objects=4).scenes(np.arange(20))
     for index in range(20):
-        seed = int(words(words(0, 1), index))
-        keys = sorted(range(6), key=lambda colour: int(words(seed, 1 + colour)) >> 6)
+        seed = int(splitmix64(splitmix64(0, 1), index))
+        keys = sorted(range(6), key=lambda colour: int(splitmix64(seed, 1 + colour)) >> 6)
         assert set(np.flatnonzero(scenes.present[index])) == set(keys[:4])
 
 
@@ -272,7 +274,7 @@ def test_random_words_are_splitmix64() -> None:
         4593380528125082431,
         16408922859458223821,
     ]
-    assert words(1234567, np.arange(5)).tolist() == published
+    assert splitmix64(1234567, np.arange(5)).tolist() == published
 
 
 def test_no_scene_occurs_twice_across_splits() -> None:

@@ -15,9 +15,10 @@ from PIL import Image
 import bcn
 import bcn.inference.reasoner
 from bcn.cli import main
+from bcn.data.images import fit, read_picture
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.picture import fit, overlay, read_picture, write_picture
+from bcn.inference.overlay import overlay, write_picture
 from bcn.training.checkpoint import save_weights
 from bcn.training.weights import load_trained
 

@@ -15,7 +15,8 @@ from bcn.data.clevr_like import grammar as phrase
 from bcn.data.clevr_like.grammar import Link, Noun
 from bcn.data.clevr_like.program import FAMILIES as KINDS_OF
 from bcn.data.clevr_like.program import IllPosed, answer
-from bcn.data.clevr_like.scene import ATTRIBUTES, RELATIONS, Draws
+from bcn.data.clevr_like.scene import ATTRIBUTES, RELATIONS
+from bcn.data.random import RandomStream
 
 Scene = dict[str, Any]
 
@@ -58,13 +59,13 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
     >>> sorted(first)[:4]
     ['answer', 'image_filename', 'image_index', 'program']
     """
-    draws = Draws(seed, scene["split"], scene["image_index"], stream=1)
+    rng = RandomStream(seed, scene["split"], scene["image_index"], stream=1)
     questions: list[dict[str, Any]] = []
     for _ in range(40 * count):
         if len(questions) == count:
             break
-        kind = draws.choice(_KINDS)
-        found = _look_for(draws, scene, kind, _wanted(draws, scene, kind))
+        kind = rng.choice(_KINDS)
+        found = _look_for(rng, scene, kind, _wanted(rng, scene, kind))
         if found and all(found["question"] != other["question"] for other in questions):
             questions.append(
                 {
@@ -78,26 +79,26 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
     return questions
 
 
-def _wanted(draws: Draws, scene: Scene, kind: str) -> str:
+def _wanted(rng: RandomStream, scene: Scene, kind: str) -> str:
     """The answer to look for."""
     if kind == "count":
         possible = [number for number in range(len(scene["objects"]) + 1) for _ in range(_NUMBERS[number])]
-        return str(draws.choice(possible))
+        return str(rng.choice(possible))
     if kind.startswith("query_"):
         attribute = kind.removeprefix("query_")
-        return str(draws.choice(sorted({thing[attribute] for thing in scene["objects"]})))
-    return "yes" if draws.uniform() < _YES.get(kind, 0.5) else "no"
+        return str(rng.choice(sorted({thing[attribute] for thing in scene["objects"]})))
+    return "yes" if rng.uniform() < _YES.get(kind, 0.5) else "no"
 
 
-def _look_for(draws: Draws, scene: Scene, kind: str, wanted: str) -> dict[str, Any] | None:
+def _look_for(rng: RandomStream, scene: Scene, kind: str, wanted: str) -> dict[str, Any] | None:
     """A question of this kind with this answer, or None when a fair number of attempts found none."""
     # Form and attributes mentioned are settled before the search, so that they do not tell the answer.
-    index = draws.choice([index for index, family in enumerate(FAMILIES) if family.kind == kind])
+    index = rng.choice([index for index, family in enumerate(FAMILIES) if family.kind == kind])
     family = FAMILIES[index]
     either = family.forms == ("or",)
-    masks = [_mask(draws, family, form) for form in family.forms * (2 if either else 1)]
+    masks = [_mask(rng, family, form) for form in family.forms * (2 if either else 1)]
     for _ in range(16):
-        nouns = _nouns(draws, scene, family, masks)
+        nouns = _nouns(rng, scene, family, masks)
         if nouns is None or not _sensible(scene, family, nouns):
             continue
         program = phrase.program(kind, *nouns, either=either)
@@ -106,79 +107,79 @@ def _look_for(draws: Draws, scene: Scene, kind: str, wanted: str) -> dict[str, A
                 continue
         except IllPosed:
             continue
-        text = phrase.sentence(kind, *nouns, choose=draws.choice, either=either)
+        text = phrase.sentence(kind, *nouns, choose=rng.choice, either=either)
         return {"question": text, "answer": wanted, "program": program, "question_family_index": index}
     return None
 
 
-def _mask(draws: Draws, family: Family, form: str) -> tuple[str, ...]:
+def _mask(rng: RandomStream, family: Family, form: str) -> tuple[str, ...]:
     """The attributes that the noun mentions: never the one that is asked for."""
     asked = family.kind.partition("_")[2]
     free = [attribute for attribute in ATTRIBUTES if attribute != asked]
-    number = draws.choice(_MENTIONED)
-    if number == 1 and form != "plain" and draws.integer(2):
+    number = rng.choice(_MENTIONED)
+    if number == 1 and form != "plain" and rng.integer(2):
         number = 0  # "the thing left of ..."
-    return _some(draws, free, number)
+    return _some(rng, free, number)
 
 
-def _some(draws: Draws, free: list[str], number: int) -> tuple[str, ...]:
+def _some(rng: RandomStream, free: list[str], number: int) -> tuple[str, ...]:
     free = list(free)
     while len(free) > number:
-        free.pop(draws.integer(len(free)))
+        free.pop(rng.integer(len(free)))
     return tuple(free)
 
 
-def _nouns(draws: Draws, scene: Scene, family: Family, masks: list[tuple[str, ...]]) -> list[Noun] | None:
+def _nouns(rng: RandomStream, scene: Scene, family: Family, masks: list[tuple[str, ...]]) -> list[Noun] | None:
     forms = family.forms * (len(masks) // len(family.forms))
     single = family.kind not in ("count", "exist", *COMPARISONS)
     nouns = []
     for form, mask in zip(forms, masks, strict=True):
-        links = _links(draws, scene, form)
+        links = _links(rng, scene, form)
         if links is None:
             return None
         if len(links) == 1 and links[0].name in ATTRIBUTES:
             if family.kind == f"query_{links[0].name}":
                 return None
             mask = tuple(attribute for attribute in mask if attribute != links[0].name)
-        nouns.append(Noun(_fill(draws, scene, mask, real=single), links))
+        nouns.append(Noun(_fill(rng, scene, mask, real=single), links))
     return nouns
 
 
-def _links(draws: Draws, scene: Scene, form: str) -> tuple[Link, ...] | None:
+def _links(rng: RandomStream, scene: Scene, form: str) -> tuple[Link, ...] | None:
     if form in ("plain", "or"):
         return ()
     if form == "and":
-        ends = [_one(draws, scene, ()) for _ in range(2)]
-        names = (draws.choice(RELATIONS[:2]), draws.choice(RELATIONS[2:]))
+        ends = [_one(rng, scene, ()) for _ in range(2)]
+        names = (rng.choice(RELATIONS[:2]), rng.choice(RELATIONS[2:]))
         if None in ends or ends[0] == ends[1]:
             return None
         return tuple(Link(name, end) for name, end in zip(names, ends, strict=True) if end is not None)
     links: tuple[Link, ...] = ()
     for _ in range({"one hop": 1, "same": 1, "two hops": 2, "three hops": 3}[form]):
-        noun = _one(draws, scene, links)
+        noun = _one(rng, scene, links)
         if noun is None:
             return None
-        links = (Link(draws.choice(tuple(ATTRIBUTES) if form == "same" else RELATIONS), noun),)
+        links = (Link(rng.choice(tuple(ATTRIBUTES) if form == "same" else RELATIONS), noun),)
     return links
 
 
-def _one(draws: Draws, scene: Scene, links: tuple[Link, ...]) -> Noun | None:
+def _one(rng: RandomStream, scene: Scene, links: tuple[Link, ...]) -> Noun | None:
     """A noun that means one object, and through its links only because of them."""
     for _ in range(6):
-        mask = _some(draws, list(ATTRIBUTES), draws.choice(_MENTIONED) - (1 if links and draws.integer(2) else 0))
-        noun = Noun(_fill(draws, scene, mask, real=True), links)
+        mask = _some(rng, list(ATTRIBUTES), rng.choice(_MENTIONED) - (1 if links and rng.integer(2) else 0))
+        noun = Noun(_fill(rng, scene, mask, real=True), links)
         if len(_objects(noun, scene)) == 1 and not (links and len(_objects(Noun(noun.filters), scene)) == 1):
             return noun
     return None
 
 
-def _fill(draws: Draws, scene: Scene, mask: tuple[str, ...], *, real: bool) -> tuple[tuple[str, str], ...]:
+def _fill(rng: RandomStream, scene: Scene, mask: tuple[str, ...], *, real: bool) -> tuple[tuple[str, str], ...]:
     """Values for the attributes: those of some object; or half of the time, unless `real`, with one of them changed."""
-    thing = draws.choice(scene["objects"])
+    thing = rng.choice(scene["objects"])
     values = {attribute: thing[attribute] for attribute in mask}
-    if mask and not real and draws.integer(2):
-        attribute = draws.choice(mask)
-        values[attribute] = draws.choice(ATTRIBUTES[attribute])
+    if mask and not real and rng.integer(2):
+        attribute = rng.choice(mask)
+        values[attribute] = rng.choice(ATTRIBUTES[attribute])
     return tuple(values.items())
 
 

@@ -5,15 +5,15 @@ the same everywhere. The rules are the original's (Johnson et al. 2017): at leas
 between them along each of the four directions, so that no relation is a matter of taste, and every object visible.
 """
 
-import hashlib
 import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bcn.data.clevr_like import camera
+from bcn.data.random import RandomStream
 
 VERSION = "clevr-like-v1"
 
@@ -52,37 +52,6 @@ VISIBLE = 200
 LIGHTS = ((5.74, -2.53, 3.89), (-4.72, -3.89, 2.97), (-1.10, 2.37, 5.46))
 """key, fill and back light, fitted to the ground and the highlights of original images; each is jittered by up to 1"""
 
-Item = TypeVar("Item")
-
-
-class Draws:
-    """Random numbers that (seed, split, index) decide. `stream` keeps scenes, questions and pictures apart.
-
-    >>> Draws(0, "train", 7).integer(1000) == Draws(0, "train", 7).integer(1000)
-    True
-    """
-
-    def __init__(self, seed: int, split: str, index: int, *, stream: int = 0) -> None:
-        name = int.from_bytes(hashlib.sha256(split.encode()).digest()[:8], "little")
-        key = np.array([seed, name], np.uint64)
-        self._philox = np.random.Philox(key=key, counter=np.array([0, 0, stream, index], np.uint64))
-        self._drawn: list[int] = []
-
-    def bits(self) -> int:
-        if not self._drawn:  # many at a time, which costs less
-            self._drawn = self._philox.random_raw(64)[::-1].tolist()
-        return self._drawn.pop()
-
-    def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
-
-    def integer(self, count: int) -> int:
-        """One of 0 .. count - 1."""
-        return int((self.bits() >> 11) * 2.0**-53 * count)
-
-    def choice(self, items: Sequence[Item]) -> Item:
-        return items[self.integer(len(items))]
-
 
 def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, Any]:
     """One scene.
@@ -91,13 +60,13 @@ def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, 
     >>> scene["image_filename"], 3 <= len(scene["objects"]) <= 10
     ('CLEVR_train_000000.png', True)
     """
-    draws = Draws(seed, split, index)
-    count = 3 + draws.integer(8)
+    rng = RandomStream(seed, split, index)
+    count = 3 + rng.integer(8)
     towards = camera.directions()
     while True:
-        eye = [round(c + draws.uniform(-camera.JITTER, camera.JITTER), 4) for c in camera.POSITION]
-        lights = [[round(c + draws.uniform(-1.0, 1.0), 4) for c in light] for light in LIGHTS]
-        objects = _place(draws, count, towards)
+        eye = [round(c + rng.uniform(-camera.JITTER, camera.JITTER), 4) for c in camera.POSITION]
+        lights = [[round(c + rng.uniform(-1.0, 1.0), 4) for c in light] for light in LIGHTS]
+        objects = _place(rng, count, towards)
         if objects and visible_pixels(objects, eye).min() >= VISIBLE:
             break
     for thing, (column, row, depth) in zip(
@@ -116,24 +85,24 @@ def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, 
     }
 
 
-def _place(draws: Draws, count: int, towards: dict[str, list[float]]) -> list[dict[str, Any]]:
+def _place(rng: RandomStream, count: int, towards: dict[str, list[float]]) -> list[dict[str, Any]]:
     """`count` objects that keep their distances, or none when the plane filled up."""
     objects: list[dict[str, Any]] = []
     for _ in range(count):
-        size = draws.choice(tuple(SIZES))
+        size = rng.choice(tuple(SIZES))
         for _ in range(50):
-            x, y = (round(draws.uniform(-EXTENT, EXTENT), 4) for _ in range(2))
+            x, y = (round(rng.uniform(-EXTENT, EXTENT), 4) for _ in range(2))
             if all(_apart(x, y, SIZES[size], other, towards) for other in objects):
                 break
         else:
             return []
         objects.append(
             {
-                "shape": draws.choice(SHAPES),
-                "color": draws.choice(tuple(COLORS)),
+                "shape": rng.choice(SHAPES),
+                "color": rng.choice(tuple(COLORS)),
                 "size": size,
-                "material": draws.choice(MATERIALS),
-                "rotation": round(draws.uniform(0.0, 360.0), 4),  # CLEVR draws degrees and turns by as many radians
+                "material": rng.choice(MATERIALS),
+                "rotation": round(rng.uniform(0.0, 360.0), 4),  # CLEVR rng degrees and turns by as many radians
                 "3d_coords": [x, y, SIZES[size]],
             }
         )

@@ -14,10 +14,10 @@ import numpy as np
 
 from bcn.data.arrays import ArrayDataset, split_range
 from bcn.data.download import download
-from bcn.data.draw import between, raw_bits
 from bcn.data.mnist.matlab import parse_matlab
 from bcn.data.mnist.mnist import CLASSES, SPLITS, fetch_mnist
 from bcn.data.mnist.resample import room, rotation, warp
+from bcn.data.random import integers_between, philox_bits
 from bcn.errors import BcnError
 from bcn.io import cache_root, data_root
 
@@ -83,7 +83,7 @@ def make_affine_mnist(
     digits, labels = (array[start:stop] for array in fetch_mnist(part, data=data))
     linear_N22 = draw_affine(len(digits), seed=seed)
     low_N2, high_N2 = room(digits, linear_N22, SIDE, SIDE)
-    bits = raw_bits(len(digits), 2, seed=seed, stream="affine-mnist-v1 centre")
+    bits = philox_bits(len(digits), 2, seed=seed, stream="affine-mnist-v1 centre")
     centre_N2 = low_N2 + (high_N2 - low_N2) * (bits / 2**32)
     image = np.empty((len(digits), 1, SIDE, SIDE), np.uint8)
     warp(digits, linear_N22, centre_N2, image[:, 0])
@@ -92,10 +92,10 @@ def make_affine_mnist(
 
 def draw_affine(count: int, *, seed: int) -> np.ndarray:
     """(count, 2, 2) scale in x and in y, then shear of x by y, then rotation."""
-    bits = raw_bits(count, 4, seed=seed, stream="affine-mnist-v1")
-    turn_N22 = rotation(between(bits[:, 0], -20 << 16, 20 << 16) / (1 << 16))
-    shear = between(bits[:, 1], -2 << 16, 2 << 16) / (10 << 16)
-    scale_N2 = between(bits[:, 2:], 8 << 16, 12 << 16) / (10 << 16)
+    bits = philox_bits(count, 4, seed=seed, stream="affine-mnist-v1")
+    turn_N22 = rotation(integers_between(bits[:, 0], -20 << 16, 20 << 16) / (1 << 16))
+    shear = integers_between(bits[:, 1], -2 << 16, 2 << 16) / (10 << 16)
+    scale_N2 = integers_between(bits[:, 2:], 8 << 16, 12 << 16) / (10 << 16)
     sheared_N2 = turn_N22[:, :, 0] * shear[:, None] + turn_N22[:, :, 1]
     return np.stack([turn_N22[:, :, 0] * scale_N2[:, :1], sheared_N2 * scale_N2[:, 1:]], axis=2)
 

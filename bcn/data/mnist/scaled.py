@@ -15,9 +15,9 @@ from numpy.lib.format import open_memmap
 
 from bcn.data.arrays import ArrayDataset, split_range
 from bcn.data.cache import cache_directory, open_cache
-from bcn.data.draw import between, raw_bits
 from bcn.data.mnist.mnist import CLASSES, SPLITS, fetch_mnist
 from bcn.data.mnist.resample import UNIT, room, rotation, stretch, warp
+from bcn.data.random import integers_between, philox_bits
 from bcn.errors import BcnError
 
 
@@ -78,18 +78,18 @@ def paint(
 
 def draw_boxes(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarray:
     """(count, 4) left, top, width and height of the digits' boxes in 1/256 pixel."""
-    bits = raw_bits(count, 4, seed=seed, stream=f"{canvas.stream} {part}")
-    width = between(bits[:, 0], 28 * UNIT, canvas.widest * UNIT)
-    height = width * between(bits[:, 1], 8 << 16, 12 << 16) // (10 << 16)
-    left = between(bits[:, 2], 0, canvas.width * UNIT - width)
-    top = between(bits[:, 3], 0, canvas.height * UNIT - height)
+    bits = philox_bits(count, 4, seed=seed, stream=f"{canvas.stream} {part}")
+    width = integers_between(bits[:, 0], 28 * UNIT, canvas.widest * UNIT)
+    height = width * integers_between(bits[:, 1], 8 << 16, 12 << 16) // (10 << 16)
+    left = integers_between(bits[:, 2], 0, canvas.width * UNIT - width)
+    top = integers_between(bits[:, 3], 0, canvas.height * UNIT - height)
     return np.stack([left, top, width, height], axis=1)
 
 
 def draw_angles(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarray:
     """(count,) rotations in degrees, from -`canvas.degrees` to `canvas.degrees`."""
-    bits = raw_bits(count, 1, seed=seed, stream=f"{canvas.stream} {part} angle")[:, 0]
-    return between(bits, -canvas.degrees << 16, canvas.degrees << 16) / (1 << 16)
+    bits = philox_bits(count, 1, seed=seed, stream=f"{canvas.stream} {part} angle")[:, 0]
+    return integers_between(bits, -canvas.degrees << 16, canvas.degrees << 16) / (1 << 16)
 
 
 def _cached(name: str, part: str, kept: str, data: str | Path | None, seed: int) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ N scenes, K = 6 colours, Q questions of each.
 
 import numpy as np
 
-from bcn.data.bits import below, smallest, words
+from bcn.data.random import integers_below, sample_without_replacement, splitmix64
 from bcn.data.sort_of_clevr.scene import MIDDLE, SIDE, Scenes, squared_distances
 
 KINDS = ("shape", "left", "above", "closest", "furthest", "count")
@@ -74,14 +74,14 @@ def sample_distinct(sample_N: np.ndarray, present_NK: np.ndarray, *, objects: in
     asked_N18 = np.tile(present_NK, (1, 3))
     halves = []
     for half in (0, 18):
-        key_N18 = words(sample_N[:, None], QUESTION_WORD + half + np.arange(18))
+        key_N18 = splitmix64(sample_N[:, None], QUESTION_WORD + half + np.arange(18))
         key_N18[~asked_N18] = np.iinfo(np.uint64).max
-        halves.append(half + smallest(key_N18, min(PER_HALF, 3 * objects)))
+        halves.append(half + sample_without_replacement(key_N18, min(PER_HALF, 3 * objects)))
     return np.concatenate(halves, axis=1)
 
 
 def sample_with_replacement(sample_N: np.ndarray) -> np.ndarray:
     """Legacy: ten non-relational, then ten relational questions, each any of the 18."""
-    number_NQ = below(18, words(sample_N[:, None], QUESTION_WORD + np.arange(2 * PER_HALF)))
+    number_NQ = integers_below(18, splitmix64(sample_N[:, None], QUESTION_WORD + np.arange(2 * PER_HALF)))
     number_NQ[:, PER_HALF:] += np.uint64(18)
     return number_NQ.astype(np.uint8)

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bcn.data.bits import words
+from bcn.data.random import splitmix64
 from bcn.data.sort_of_clevr.drawing import draw
 from bcn.data.sort_of_clevr.questions import (
     LEGACY_OWN_DISTANCE,
@@ -49,11 +49,11 @@ class Generator:
     """Everything about a sample is a function of the split's stream, the rules and the sample's index."""
 
     def __init__(self, seed: int, stream: int, *, legacy: bool, objects: int, questions: Questions) -> None:
-        self.stream = words(seed, stream)
+        self.stream = splitmix64(seed, stream)
         self.legacy, self.objects, self.questions = legacy, objects, questions
 
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
-        sample_N = words(self.stream, np.asarray(index))
+        sample_N = splitmix64(self.stream, np.asarray(index))
         return scenes_legacy(sample_N) if self.legacy else scenes_v1(sample_N, objects=self.objects)
 
     def samples(self, index: Sequence[int] | np.ndarray) -> Samples:
@@ -61,7 +61,7 @@ class Generator:
         return self._in_numpy(np.asarray(index)) if compiled is None else self._in_c(compiled, np.asarray(index))
 
     def _in_numpy(self, index_N: np.ndarray) -> Samples:
-        sample_N, scenes = words(self.stream, index_N), self.scenes(index_N)
+        sample_N, scenes = splitmix64(self.stream, index_N), self.scenes(index_N)
         if self.questions == "all":
             number_NQ = every_question(scenes.present, objects=self.objects)
         elif self.legacy:

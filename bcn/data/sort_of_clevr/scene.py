@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bcn.data.bits import below, smallest, words
+from bcn.data.random import integers_below, sample_without_replacement, splitmix64
 
 COLOURS = ("red", "green", "blue", "orange", "gray", "yellow")
 SHAPES = ("square", "circle")
@@ -76,9 +76,9 @@ def scenes_legacy(sample_N: np.ndarray) -> Scenes:
     waiting, attempts = np.arange(len(sample_N)), 4
     while len(waiting):
         number_KT = CENTRE_WORD + np.arange(6)[:, None] + 8 * np.arange(attempts)
-        word_KTN = words(sample_N[waiting], number_KT[:, :, None])
+        word_KTN = splitmix64(sample_N[waiting], number_KT[:, :, None])
         x_KTN, y_KTN = (
-            (RADIUS + below(SIDE - 2 * RADIUS, high_KTN)).astype(np.int16)
+            (RADIUS + integers_below(SIDE - 2 * RADIUS, high_KTN)).astype(np.int16)
             for high_KTN in (word_KTN, word_KTN << np.uint64(32))
         )
         column = np.arange(len(waiting))
@@ -103,20 +103,20 @@ def repeats(*scenes: Scenes) -> int:
 
 
 def _shapes(sample_N: np.ndarray) -> np.ndarray:
-    return (words(sample_N, SHAPE_WORD)[:, None] >> np.arange(6, dtype=np.uint64)).astype(np.uint8) & 1
+    return (splitmix64(sample_N, SHAPE_WORD)[:, None] >> np.arange(6, dtype=np.uint64)).astype(np.uint8) & 1
 
 
 def _present(sample_N: np.ndarray, objects: int) -> np.ndarray:
     present_NK = np.full((len(sample_N), 6), objects == 6)
     if objects < 6:
-        chosen = smallest(words(sample_N[:, None], PRESENT_WORD + np.arange(6)), objects)
+        chosen = sample_without_replacement(splitmix64(sample_N[:, None], PRESENT_WORD + np.arange(6)), objects)
         np.put_along_axis(present_NK, chosen, True, axis=1)
     return present_NK
 
 
 def _attempts(sample_N1: np.ndarray, number_T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x and y of (6, N, T): six bits each are one of the 64 numbers from 5 to 69 that are not the middle."""
-    low_NT, high_NT = (words(sample_N1, CENTRE_WORD + 2 * number_T + part) for part in (0, 1))
+    low_NT, high_NT = (splitmix64(sample_N1, CENTRE_WORD + 2 * number_T + part) for part in (0, 1))
     bits_KNT = np.empty((6, *low_NT.shape), dtype=np.uint16)
     for colour in range(5):
         bits_KNT[colour] = low_NT >> np.uint64(12 * colour)

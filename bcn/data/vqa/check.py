@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bcn.data.clevr_like.make import join_parts
-from bcn.data.images import upright
+from bcn.data.images import to_rgb_or_gray
 from bcn.data.vqa.layouts import (
     LINES,
     NOTHING,
@@ -155,7 +155,7 @@ def _digest(path: Path) -> bytes | None:
 
     try:
         with Image.open(path) as image:
-            return hashlib.sha256(upright(image).convert("RGB").tobytes()).digest()
+            return hashlib.sha256(to_rgb_or_gray(image).convert("RGB").tobytes()).digest()
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError):
         return None
 

@@ -24,9 +24,8 @@ from torch.nn.functional import pad
 from bcn.data.cache import open_cache
 from bcn.data.clevr_like.program import KINDS
 from bcn.data.clevr_like.scene import ATTRIBUTES, VERSION
-from bcn.data.crop import random_crop
 from bcn.data.dataset import LACKED, NO_ANSWER, Batch, Dataset, Preprocessing
-from bcn.data.images import squeeze, upright
+from bcn.data.images import random_crop, resize, to_rgb_or_gray
 from bcn.data.vqa.layouts import (
     LINES,
     NO_KIND,
@@ -289,7 +288,7 @@ def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
 
         try:
             with Image.open(path) as image:
-                return squeeze(upright(image), (3, size, size))
+                return resize(to_rgb_or_gray(image), (3, size, size))
         except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
             raise BcnError(f"cannot read the image {path}: {error}; `bcn data check` finds all such files") from error
 
