@@ -15,6 +15,7 @@ if "BCN_CACHE" not in os.environ:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch  # noqa: E402
+from helpers.mnist_sample import use_mnist_sample  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -26,3 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("data"):
             item.add_marker(skip)
+
+
+@pytest.fixture
+def mnist_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MNIST's first 1,000 test digits in the place of its 10,000."""
+    use_mnist_sample(monkeypatch, tmp_path / "cache")

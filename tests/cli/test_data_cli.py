@@ -39,7 +39,8 @@ def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [*OPENED, *(pytest.param(name, marks=pytest.mark.data) for name in REAL)])
+@pytest.mark.parametrize("name", [*OPENED, *REAL])
+@pytest.mark.usefixtures("mnist_sample")
 def test_every_data_set_keeps_the_protocol(name: str) -> None:
     dataset = open_dataset(name, "test", images=12)
     batch = dataset[np.array([5, 0, 5])]
@@ -101,7 +102,7 @@ def test_make_writes_arrays(tmp_path: Path) -> None:
         assert arrays["kinds"].tolist() == list(dataset.kinds)
 
 
-@pytest.mark.data
+@pytest.mark.usefixtures("mnist_sample")
 def test_make_mends_a_damaged_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from bcn.data.mnist import mnist
 
@@ -238,7 +239,8 @@ def test_exit_code_is_two(empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["sort-of-clevr-v1", pytest.param("scaled-mnist-v1", marks=pytest.mark.data)])
+@pytest.mark.parametrize("name", ["sort-of-clevr-v1", "scaled-mnist-v1"])
+@pytest.mark.usefixtures("mnist_sample")
 def test_show_holds_the_images(tmp_path: Path, name: str) -> None:
     path = tmp_path / "sheet.png"
     assert run("show", name, "--images", "3", "--out", str(path)) == f"{path}\n"

@@ -224,7 +224,7 @@ def test_affine_ranges() -> None:
         assert abs(np.mean(values) - (low + high) / 2) < margin * 4
 
 
-@pytest.mark.data
+@pytest.mark.usefixtures("mnist_sample")
 def test_real_affine_mnist() -> None:
     dataset = make_affine_mnist("test", images=1000)
     assert dataset.image.shape == (1000, 1, 40, 40)
@@ -236,7 +236,7 @@ def test_real_affine_mnist() -> None:
         make_affine_mnist("train")
 
 
-@pytest.mark.data
+@pytest.mark.usefixtures("mnist_sample")
 def test_real_affine_digits_are_whole() -> None:
     """On a canvas with a margin, no ink lies outside of the 40x40 pixels."""
     from bcn.data.mnist.mnist import fetch_mnist

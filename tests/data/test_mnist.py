@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.mnist_sample import DIGITS, use_mnist_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -369,8 +370,7 @@ def test_augment_leaves_digits_alone(small: Path) -> None:
     assert dataset.augment(batch, torch.Generator()) is batch
 
 
-@pytest.mark.data
-def test_real_scaled_mnist() -> None:
+def test_centres_of_scaled_mnist() -> None:
     """Answering the mean position leaves 0.148 per coordinate, as the paper's blind baseline (0.151) about shows."""
     boxes = draw_boxes(CANVASES["scaled-mnist-v1"], "train", 60_000, seed=0) / UNIT
     centre = (boxes[:, :2] + boxes[:, 2:] / 2) / 128
@@ -379,16 +379,36 @@ def test_real_scaled_mnist() -> None:
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "split", "images", "expected"),
+    ("split", "images", "expected"),
     [
-        ("mnist", "test", 1000, "e55aae0085d2aea13431a84b8bc3ea80ae8aec951018d7b318e96b1c3a7bbb01"),
-        ("scaled-mnist-v1", "train", 1000, "845f7413120b5398190d6d0b1c11b8c9b41abcccaa2b484b877d00d2a1d71c62"),
-        ("scaled-mnist-v1", "val", 100, "77ffd8dfda8385eec47c85bb699640cecbec8117fcc41a3c140585e2c7d5fb25"),
-        ("scaled-mnist-v1", "test", 1000, "817ac112a66800473517b12de226dc80379cf6581cdab6187de78251390170ae"),
-        ("more-scaled-mnist-v1", "test", 200, "2d4252b57cb4df89d3370f0476feca4fbbea05f532e61c4762bac2bc5c966779"),
-        ("more-scaled-mnist-10-v1", "test", 200, "6132fe747dc301c925ed5d5579db70a3ca206bdf00a8a546b9939c207e6f3c6d"),
-        ("more-scaled-mnist-45-v1", "test", 200, "b1fac23ebd44dbf47ce39581edb02cd234fe18802817a65da63b26957b095267"),
+        ("train", 1000, "845f7413120b5398190d6d0b1c11b8c9b41abcccaa2b484b877d00d2a1d71c62"),
+        ("val", 100, "77ffd8dfda8385eec47c85bb699640cecbec8117fcc41a3c140585e2c7d5fb25"),
     ],
 )
-def test_real_sets_are_the_same_everywhere(name: str, split: str, images: int, expected: str) -> None:
-    assert open_dataset(name, split, images=images).checksum() == expected
+def test_real_training_sets_are_the_same_everywhere(split: str, images: int, expected: str) -> None:
+    assert open_dataset("scaled-mnist-v1", split, images=images).checksum() == expected
+
+
+REAL = {
+    "mnist": (1000, "e55aae0085d2aea13431a84b8bc3ea80ae8aec951018d7b318e96b1c3a7bbb01"),
+    "scaled-mnist-v1": (1000, "817ac112a66800473517b12de226dc80379cf6581cdab6187de78251390170ae"),
+    "more-scaled-mnist-v1": (200, "2d4252b57cb4df89d3370f0476feca4fbbea05f532e61c4762bac2bc5c966779"),
+    "more-scaled-mnist-10-v1": (200, "6132fe747dc301c925ed5d5579db70a3ca206bdf00a8a546b9939c207e6f3c6d"),
+    "more-scaled-mnist-45-v1": (200, "b1fac23ebd44dbf47ce39581edb02cd234fe18802817a65da63b26957b095267"),
+}
+
+
+@pytest.mark.usefixtures("mnist_sample")
+@pytest.mark.parametrize("name", REAL)
+def test_real_sets_are_the_same_everywhere(name: str) -> None:
+    images, expected = REAL[name]
+    assert open_dataset(name, "test", images=images).checksum() == expected
+
+
+@pytest.mark.data
+def test_the_sample_is_of_the_real_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = fetch_mnist("test")
+    use_mnist_sample(monkeypatch, tmp_path)
+    for sample, whole in zip(fetch_mnist("test"), real, strict=True):
+        assert len(sample) == DIGITS
+        assert np.array_equal(sample, whole[:DIGITS])

@@ -126,9 +126,11 @@ def fresh_images(entry, reasoner, directory):
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_shipped_weights_are_as_good_on_fresh_images(name, tmp_path):
+def test_shipped_weights_are_as_good_on_fresh_images(name, tmp_path, request):
     """The accuracy lies within five standard errors of the index's."""
     entry, reasoner = shipped()[name], load(name)
+    if entry["data"] == "scaled-mnist-v1":
+        request.getfixturevalue("mnist_sample")
     dataset = fresh_images(entry, reasoner, tmp_path)
     localise = "localisation" in entry["metrics"]
     found = metrics(evaluate(reasoner.model, dataset, batch=50, localise=localise), dataset)

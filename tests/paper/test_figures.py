@@ -114,7 +114,7 @@ def test_activation_of_scenes(tmp_path):
     is_drawn(draw_figure("activation-sort-of-clevr", weights=path, results=tmp_path), tmp_path)
 
 
-@pytest.mark.data
+@pytest.mark.usefixtures("mnist_sample")
 @pytest.mark.parametrize("name", ["activation-scaled-mnist", "misclassified"])
 def test_activation_of_digits(name, tmp_path):
     from bcn.paper.figures import activation, misclassified
