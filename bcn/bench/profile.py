@@ -142,4 +142,4 @@ def draw(figures: dict[str, Any], path: Path) -> None:
         row.set(title=f"{titles[form]}: {found['step']:,.0f} ms for 1,000 questions", yticks=[], xlim=(0, 1.02 * left))
         row.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False, fontsize=8)
     figure.suptitle("Where a training step of multirn-h goes, milliseconds, one thread (each bar has its own scale)")
-    write(figure, path.with_suffix(""))
+    write(figure, path)

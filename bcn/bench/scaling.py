@@ -102,4 +102,4 @@ def draw(found: dict[str, Any], path: Path) -> None:
         axes.grid(alpha=0.3)
         axes.legend()
     figure.suptitle("One question, forward and backward, one thread")
-    write(figure, path.with_suffix(""))
+    write(figure, path)

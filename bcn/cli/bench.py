@@ -123,8 +123,8 @@ def _write(
     _print(figures)
     print(f"written: {out}")
     if draw is not None:
-        draw(figures, out)
-        print(f"written: {out.with_suffix('.png')}, {out.with_suffix('.svg')}")
+        draw(figures, out.with_suffix(".png"))
+        print(f"written: {out.with_suffix('.png')}")
 
 
 def _say(what: str) -> None:

@@ -83,7 +83,7 @@ def table(
 @app.command()
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Directories of runs.")],
-    out: Annotated[Path, typer.Option(help="Where to write, without the ending: PNG and SVG.")] = Path("curves"),
+    out: Annotated[Path, typer.Option(help="The picture to write, .png or .svg.")] = Path("curves.png"),
 ) -> None:
     """Draw loss and accuracy of several runs over their epochs."""
     from bcn.paper.figures import curves
@@ -94,7 +94,7 @@ def plot(
     for run in map(find_run, runs):
         label = " ".join([run.recipe.name, run.recipe.scale, *run.manifest["overrides"]])
         drawn[f"{label}, seed {run.manifest['seed']}"] = [event for event in run.events() if event["event"] == "epoch"]
-    print(*write(curves.draw(drawn), out), sep="\n")
+    print(write(curves.draw(drawn), out))
 
 
 @app.command()
@@ -117,7 +117,7 @@ def figure(
         str | None, typer.Option(help="Shipped weights, a run's directory or a weights file, where not the usual ones.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the images that are shown.")] = 0,
-    out: Annotated[Path, typer.Option(help="The directory to write into.")] = Path("docs/results/figures"),
+    out: Annotated[Path, typer.Option(help="The directory to write into, as PNG.")] = Path("docs/results/figures"),
     results: ResultsOption = Path("results"),
 ) -> None:
     """Draw a figure of the paper."""
@@ -125,7 +125,7 @@ def figure(
     from bcn.paper.figures.style import write
 
     if not name:
-        for known, about in FIGURES.items():
+        for known, (about, _) in FIGURES.items():
             print(f"{known:26} {about}")
         sys.exit(0)
-    print(*write(draw_figure(name, weights=weights, results=results, seed=seed), out / name), sep="\n")
+    print(write(draw_figure(name, weights=weights, results=results, seed=seed), out / f"{name}.png"))

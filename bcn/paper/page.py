@@ -43,7 +43,7 @@ def write_page(page: Path, results: Path) -> list[Path]:
             name = f"curves-{table.name}-{scale}"
             if drawn := _curves(lines):
                 figure = curves.draw(drawn)
-                written += write(figure, page.parent / "figures" / name)
+                written.append(write(figure, page.parent / "figures" / f"{name}.png"))
                 parts.append(f"![{table.title}: the runs over their epochs](figures/{name}.png)\n")
     parts += [_sections(), _figures(page.parent)]
     with atomic_write(page) as temporary:
@@ -76,7 +76,7 @@ def _figures(docs: Path) -> str:
     """Those figures that `bcn figure` has written beside the page."""
     shown = [
         f"**{name}**: {about}\n\n![{about}](figures/{name}.png)\n"
-        for name, about in FIGURES.items()
+        for name, (about, _) in FIGURES.items()
         if (docs / "figures" / f"{name}.png").exists()
     ]
     return "\n".join(["## Figures\n", *shown]) if shown else ""

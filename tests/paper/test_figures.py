@@ -1,8 +1,10 @@
-"""The figures: the numbers in them, and that each is drawn or says in one sentence what it lacks."""
+"""The figures: the numbers in them, and that each is drawn or says in one sentence what is missing."""
 
 import json
 import math
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from bcn import create_model
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
 from bcn.inference.reasoner import shipped
-from bcn.paper.figures import FIGURES, WITH_WEIGHTS, curves, draw_figure
+from bcn.paper.figures import FIGURES, FromWeights, curves, draw_figure
 from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
 from bcn.paper.figures.style import write
@@ -23,29 +25,36 @@ from bcn.paper.records import result_path
 from bcn.training.checkpoint import save_weights
 from bcn.training.record import describe
 
+WITH_WEIGHTS = {name: draw for name, (_, draw) in FIGURES.items() if isinstance(draw, FromWeights)}
 
-def is_drawn(figure, tmp_path) -> None:
-    """Both files are there, are what they say, and are not a blank page."""
+
+def is_drawn(figure: Any, tmp_path: Path) -> None:
+    """The file is a picture, and not a blank page."""
     from PIL import Image
 
-    png, svg = write(figure, tmp_path / "figure")
-    pixels = np.asarray(Image.open(png).convert("L"))
+    pixels = np.asarray(Image.open(write(figure, tmp_path / "figure.png")).convert("L"))
     assert pixels.shape[0] > 200
     assert pixels.shape[1] > 200
     assert pixels.std() > 5
+
+
+def test_the_ending_decides_the_format(tmp_path: Path) -> None:
+    svg = write(draw_figure("coordinate-planes", results=tmp_path), tmp_path / "planes.svg")
     assert svg.read_text().startswith("<?xml")
+    with pytest.raises(BcnError, match=r"planes\.jpg .*\.png"):
+        write(draw_figure("coordinate-planes", results=tmp_path), tmp_path / "planes.jpg")
 
 
-def weights_of(recipe_name: str, dataset: str, tmp_path):
+def weights_of(recipe_name: str, dataset: str, tmp_path: Path) -> Path:
     recipe = find_recipe(recipe_name, "smoke")
     torch.manual_seed(0)
     path = tmp_path / "weights.safetensors"
     model = create_model(recipe.model)
     save_weights(path, model.state_dict(), describe(recipe, open_dataset(dataset, "test", images=2), 0, 1))
-    return path, model
+    return path
 
 
-def test_deflection_is_what_an_exact_average_says():
+def test_deflection_is_what_an_exact_average_says() -> None:
     """For one axis the response E|w x + b| of uniform weights is known: |x| / 2 + ... integrated by hand on a grid."""
     found = deflection("x", "centre", size=5, initialisations=4000, seed=1)
     grid = (torch.arange(2000) + 0.5) / 1000 - 1  # midpoints of [-1, 1], PyTorch's range for one input channel
@@ -54,7 +63,7 @@ def test_deflection_is_what_an_exact_average_says():
     assert found.spread == pytest.approx(float(exact.expand(5, 5).std() / exact.mean()), rel=0.05)
 
 
-def test_deflection_of_the_three_systems():
+def test_deflection_of_the_three_systems() -> None:
     top_left, centre, radial = (deflection(*system, initialisations=200) for system in SYSTEMS.values())
     assert top_left.shift > 0.05 > 0.01 > max(centre.shift, radial.shift), "only top-left leans to one side"
     assert top_left.corner == pytest.approx(1)
@@ -62,7 +71,7 @@ def test_deflection_of_the_three_systems():
     assert radial.corner < 0.8, "with r the strongest place may lie inside"
 
 
-def test_activation_maps_count_the_channels_of_the_vector():
+def test_activation_maps_count_the_channels_of_the_vector() -> None:
     torch.manual_seed(0)
     model = create_model("sort-of-clevr/multirn-h")
     image = torch.rand(3, 3, 75, 75)
@@ -80,7 +89,7 @@ def test_activation_maps_count_the_channels_of_the_vector():
         activation_maps(create_model("sort-of-clevr/mlp"), image)
 
 
-def test_images_are_chosen_by_the_seed():
+def test_images_are_chosen_by_the_seed() -> None:
     dataset = open_dataset("sort-of-clevr-v1", "test", images=50)
     first = choose(dataset, 16, seed=0)
     assert len(set(first.tolist())) == 16
@@ -89,13 +98,13 @@ def test_images_are_chosen_by_the_seed():
 
 
 @pytest.mark.parametrize("name", ["coordinate-planes", "deflection", "clevr-like"])
-def test_figures_that_need_nothing(name, tmp_path):
+def test_figures_that_need_nothing(name: str, tmp_path: Path) -> None:
     is_drawn(draw_figure(name, weights=None, results=tmp_path), tmp_path)
 
 
 @pytest.mark.data
-def test_original_images_above_ours(tmp_path):
-    figure = draw_figure("clevr-beside", weights=None, results=tmp_path)
+def test_original_images_above_ours(tmp_path: Path) -> None:
+    figure = draw_figure("clevr-side-by-side", weights=None, results=tmp_path)
     shown = np.array([axis.get_images()[0].get_array() for axis in figure.axes], float)
     originals, ours = shown.reshape(2, 2, 5, *shown.shape[1:]).swapaxes(0, 1)
     assert 0 < np.abs(originals - ours).mean() < 7
@@ -103,25 +112,22 @@ def test_original_images_above_ours(tmp_path):
     is_drawn(figure, tmp_path)
 
 
-def test_original_images_that_are_not_here(tmp_path, monkeypatch):
+def test_original_images_that_are_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BCN_DATA", str(tmp_path))
     with pytest.raises(BcnError, match="has no CLEVR images of the split val with their scenes"):
-        draw_figure("clevr-beside", weights=None, results=tmp_path)
+        draw_figure("clevr-side-by-side", weights=None, results=tmp_path)
 
 
-def test_activation_of_scenes(tmp_path):
-    path, _ = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
+def test_activation_of_scenes(tmp_path: Path) -> None:
+    path = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
     is_drawn(draw_figure("activation-sort-of-clevr", weights=path, results=tmp_path), tmp_path)
 
 
 @pytest.mark.usefixtures("mnist_sample")
 @pytest.mark.parametrize("name", ["activation-scaled-mnist", "misclassified"])
-def test_activation_of_digits(name, tmp_path):
-    from bcn.paper.figures import activation, misclassified
-
-    dataset = open_dataset(WITH_WEIGHTS[name][1], "test", images=30)
-    draw = misclassified.draw if name == "misclassified" else activation.draw
-    figure = draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
+def test_activation_of_digits(name: str, tmp_path: Path) -> None:
+    dataset = open_dataset(WITH_WEIGHTS[name].data, "test", images=30)
+    figure = WITH_WEIGHTS[name].draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
     labels = [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
     if name == "misclassified":
         assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misread")
@@ -131,34 +137,34 @@ def test_activation_of_digits(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
-def test_figures_without_their_weights_say_so(name, tmp_path):
+def test_figures_without_their_weights_say_so(name: str, tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="neither shipped nor a path"):
         draw_figure(name, weights=tmp_path / "nowhere", results=tmp_path)
-    usual = WITH_WEIGHTS[name][0]
+    usual = WITH_WEIGHTS[name].weights
     if usual not in shipped():
         with pytest.raises(BcnError, match=f"no weights of {usual} are shipped"):
             draw_figure(name, weights=None, results=tmp_path)
 
 
-def test_shipped_weights_are_the_usual_ones(tmp_path):
-    def shown(weights):
+def test_shipped_weights_are_the_usual_ones(tmp_path: Path) -> None:
+    def shown(weights: str | None) -> list[str]:
         figure = draw_figure("activation-sort-of-clevr", weights=weights, results=tmp_path)
         return [axis.get_xlabel() for axis in figure.axes]
 
     assert shown(None) == shown("sort-of-clevr/multirn-h") != shown("sort-of-clevr/multirn")
 
 
-def test_figures_refuse_the_weights_of_another_data_set(tmp_path):
-    path, _ = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
-    with pytest.raises(BcnError, match="shows a scaled-mnist model"):
+def test_figures_refuse_the_weights_of_another_data_set(tmp_path: Path) -> None:
+    path = weights_of("table3/multirn-h", "sort-of-clevr-v1", tmp_path)
+    with pytest.raises(BcnError, match=r"scaled-mnist .*sort-of-clevr/multirn-h"):
         draw_figure("misclassified", weights=path, results=tmp_path)
 
 
-def share(percent: int):
+def share(percent: int) -> dict[str, Any]:
     return {"correct": percent, "total": 100, "accuracy": percent / 100, "interval": [0.2, 1]}
 
 
-def write_record(results, name: str, metrics, seed: int = 0) -> None:
+def write_record(results: Path, name: str, metrics: dict[str, Any], seed: int = 0) -> None:
     recipe = find_recipe(name, "cpu")
     about = {"recipe": asdict(recipe), "seed": seed, "overridden": False, "ranks": 1, "cpu_seconds": 1, "curve": []}
     path = result_path(results, recipe, seed)
@@ -166,7 +172,7 @@ def write_record(results, name: str, metrics, seed: int = 0) -> None:
     path.write_text(json.dumps(about | {"metrics": metrics}))
 
 
-def test_deformation_has_the_paper_and_ours(tmp_path):
+def test_deformation_has_the_paper_and_ours(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of deformation"):
         draw_figure("deformation", weights=None, results=tmp_path)
     for seed, more in enumerate((0, 2)):
@@ -180,7 +186,7 @@ def test_deformation_has_the_paper_and_ours(tmp_path):
     is_drawn(figure, tmp_path)
 
 
-def test_the_ablation_has_a_dot_for_each_seed(tmp_path):
+def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of ablation"):
         draw_figure("ablation", weights=None, results=tmp_path)
     for name, seed, correct in (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/steps", 0, 95)):
@@ -192,7 +198,7 @@ def test_the_ablation_has_a_dot_for_each_seed(tmp_path):
     assert dots == [(pytest.approx(97), 0), (pytest.approx(98), 0), (pytest.approx(95), 1)]
 
 
-def test_accuracy_against_cost_needs_records(tmp_path):
+def test_accuracy_against_cost_needs_records(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of table3"):
         draw_figure("accuracy-cost", weights=None, results=tmp_path)
     write_record(tmp_path, "table3/multirn-h", {"test": {"relational": share(97), "non_relational": share(97)}})
@@ -203,7 +209,7 @@ def test_accuracy_against_cost_needs_records(tmp_path):
     is_drawn(figure, tmp_path)
 
 
-def test_curves_draw_what_the_runs_measured(tmp_path):
+def test_curves_draw_what_the_runs_measured(tmp_path: Path) -> None:
     first = [
         {"epoch": e, "loss": 1 / e, "accuracy": 0.1 * e, "relational": 0.1 * e, "non_relational": 0.9} for e in (1, 2)
     ]
@@ -218,7 +224,7 @@ def test_curves_draw_what_the_runs_measured(tmp_path):
         curves.draw({"a": []})
 
 
-def test_curves_draw_nothing_wrong_at_the_foot(tmp_path):
+def test_curves_draw_nothing_wrong_at_the_foot(tmp_path: Path) -> None:
     curve = [{"epoch": e, "loss": 1.0, "accuracy": right} for e, right in enumerate((0.9, 0.99, 1.0), 1)]
     figure = curves.draw({"a": curve})
     axis = figure.axes[1]
@@ -232,7 +238,6 @@ def test_curves_draw_nothing_wrong_at_the_foot(tmp_path):
     is_drawn(faultless, tmp_path)
 
 
-def test_unknown_figures_are_answered(tmp_path):
+def test_unknown_figures_are_answered(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="did you mean 'deflection'"):
         draw_figure("deflexion", weights=None, results=tmp_path)
-    assert set(WITH_WEIGHTS) < set(FIGURES)

@@ -1,4 +1,4 @@
-"""What all figures share: matplotlib without a display, one look, PNG and SVG on disk."""
+"""What all figures share: matplotlib without a display, one style, and how they are written."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#000000")
-"""told apart with colour-blind eyes too (Okabe and Ito)"""
-_LOOK: dict[Any, Any] = {
+"""safe for colour-blind readers (Okabe and Ito)"""
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -31,7 +31,7 @@ def canvas(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tup
     except ImportError as error:
         raise BcnError("figures need matplotlib: pip install 'bcn[plot]'") from error
     matplotlib.use("agg")
-    matplotlib.rcParams.update(_LOOK)
+    matplotlib.rcParams.update(_STYLE)
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
@@ -49,15 +49,14 @@ def plain_logarithmic(axis: Any) -> None:
     axis.yaxis.set_major_formatter("{x:g}")
 
 
-def write(figure: "Figure", path: Path) -> list[Path]:
-    """Write `path`.png and `path`.svg. Without dates, so that the same figure is the same file."""
+def write(figure: "Figure", path: Path) -> Path:
+    """Write a PNG or an SVG, as the ending says, without a date: the same figure is the same file."""
     from matplotlib import pyplot
 
-    written = []
-    for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        target = path.with_name(f"{path.name}.{ending}")
-        with atomic_write(target) as temporary:
-            figure.savefig(temporary, format=ending, metadata=metadata)
-        written.append(target)
+    metadata = {".png": {"Software": None}, ".svg": {"Date": None}}
+    if path.suffix not in metadata:
+        raise BcnError(f"{path} is neither .png nor .svg: give a name that ends in one of them")
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], metadata=metadata[path.suffix])
     pyplot.close(figure)
-    return written
+    return path
