@@ -107,7 +107,7 @@ def transfer(
         questions=questions,
     )
     check_fit(model, dataset, description["model"])
-    figures = metrics(evaluate(model, dataset, batch=16), dataset)
+    figures = metrics(evaluate(model, dataset, batch_size=16), dataset)
     if as_json:
         about = {"data": dataset.name, "split": split, "images": len(dataset.image)}
         about |= {key: description[key] for key in ("model", "recipe", "scale", "seed", "epoch")}

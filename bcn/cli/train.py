@@ -117,7 +117,7 @@ def evaluate(
     name = on or description["data"]
     dataset = open_for(description["model"], name, split, data=data, images=images, **known)
     check_fit(model, dataset, description["model"])
-    tally = count(model, dataset, batch=16, localise=description["localise"])
+    tally = count(model, dataset, batch_size=16, localise=description["localise"])
     figures = metrics(tally, dataset)
     if as_json:
         print(

@@ -23,7 +23,7 @@ def demo(directory: Path, *, weights: str = WEIGHTS, seed: int = 2018) -> None:
     """Answer all 36 questions about scenes that no training has seen; print accuracy by kind, and draw some."""
     reasoner = load(weights)
     dataset = open_dataset(reasoner.description["data"], "test", images=SCENES, seed=seed, questions="all")
-    found = metrics(evaluate(reasoner.model, dataset, batch=20, localise=False), dataset)
+    found = metrics(evaluate(reasoner.model, dataset, batch_size=20, localise=False), dataset)
     paper = dict(published("table3", "multirn-h"))
     print(f"{SCENES} new scenes, all 36 questions about each, {weights}\n")
     print(f"{'kind':16} {'ours':>6}  {'95 % interval':>14}  {'paper':>5}")

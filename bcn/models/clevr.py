@@ -132,7 +132,7 @@ def grid(name: str) -> tuple[int, int]:
     with torch.device("meta"):
         model = create_model(name)
         if not isinstance(model, Asked) or not isinstance(model.answer, RelationModel):
-            raise BcnError(f"{name} sees no objects to be taught with: train with sight=0 and pointing=0")
+            raise BcnError(f"{name} sees no objects to be taught with: train with auxiliary=none")
         rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
     return rows, columns
 

@@ -31,7 +31,7 @@ def hours(recipe: Recipe) -> dict[str, float]:
     family = recipe.model.split("/")[0]
     asked = {"sort-of-clevr": 20, "clevr": 10}.get(family, 1)
     macs = executed_macs(on_meta(recipe.model, **dict(recipe.arguments)), image_shape(recipe.model), questions=asked)
-    operations = 6 * macs.total * asked * recipe.batch * estimate.steps  # forward, and twice as much back
+    operations = 6 * macs.total * asked * recipe.batch_size * estimate.steps  # forward, and twice as much back
     return {
         "step_seconds": estimate.step_seconds,
         "steps": estimate.steps,

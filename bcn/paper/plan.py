@@ -79,7 +79,7 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     find = find_entry(data.name).find
     if stand_in and data.name.removesuffix("-224") in made_up.TRAINING and find is not None and not find(None):
         say(f"{data.name} is not here: measured on made-up images and questions")
-        recipe = replace(recipe, sight=0, pointing=0)
+        recipe = replace(recipe, auxiliary=None)
         dataset: Dataset = made_up.stand_in(data.name, images=data.train)
     else:
         dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
@@ -91,7 +91,7 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
         model, taken = trainer.distributed(), list[float]()
         while len(taken) < 4 and sum(taken) < ENOUGH_SECONDS:
             began = time.perf_counter()
-            batch = trainer.load(np.arange(min(recipe.batch, len(trainer.training))))
+            batch = trainer.load(np.arange(min(recipe.batch_size, len(trainer.training))))
             trainer.step(model, batch, answers=int((batch.answer >= 0).sum()))
             taken.append(time.perf_counter() - began)
         seconds += min(taken) * epochs / recipe.epochs

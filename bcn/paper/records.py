@@ -65,7 +65,7 @@ class Result:
     @property
     def curve(self) -> list[dict[str, Any]]:
         """Its epochs, thinned: epoch, loss, and, where answers were asked for, what the validation set gave."""
-        silent, loss = self.recipe.sight + self.recipe.pointing, ("epoch", "step", "loss")
+        silent, loss = self.recipe.auxiliary.epochs if self.recipe.auxiliary else 0, ("epoch", "step", "loss")
         return [
             {key: entry[key] for key in entry if entry["epoch"] > silent or key in loss}
             for entry in self.record["curve"]

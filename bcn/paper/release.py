@@ -80,7 +80,7 @@ def card(name: str, entry: dict[str, Any]) -> str:
     held_out, counted = recipe.data.split == "train", cost(recipe).parameters
     statistics = f" ({counted:,} with BatchNorm's statistics)" if not asked and counted != entry["parameters"] else ""
     taught = " In training, and only there, scenes and programs showed it which things are meant." * bool(
-        recipe.pointing
+        recipe.auxiliary
     )
     what, of_many = ("question", " where 20 are asked about an image") if asked else ("image", "")
     lines = [

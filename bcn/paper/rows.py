@@ -200,7 +200,7 @@ def _ours(metric: str, cell: Cell) -> str:
 
 def _notes(scale: str, lines: Sequence[Line]) -> str:
     """What the figures are, every deviation (those of all rows first), and the records that were left out."""
-    deviations = {line.name: line.recipe.deviations for line in lines if line.recipe}
+    deviations = {line.name: line.recipe.departures for line in lines if line.recipe}
     shared = [text for text in next(iter(deviations.values())) if all(text in own for own in deviations.values())]
     notes = [f"Scale `{scale}`; ours is mean ± standard deviation over n seeds [95 % Wilson interval on one test set]"]
     notes += shared

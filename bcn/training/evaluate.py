@@ -108,7 +108,7 @@ def evaluate(
     model: nn.Module,
     dataset: Dataset,
     *,
-    batch: int,
+    batch_size: int,
     localise: bool = False,
     ranks: Ranks | None = None,
     interrupt: Callable[[], None] = lambda: None,
@@ -122,9 +122,9 @@ def evaluate(
     was_training = model.training
     model.eval()
     mine = ranks.share(np.arange(len(dataset)))
-    for start in range(0, len(mine), batch):
+    for start in range(0, len(mine), batch_size):
         interrupt()
-        part = move(dataset[mine[start : start + batch]], ranks.device)
+        part = move(dataset[mine[start : start + batch_size]], ranks.device)
         logits, centre_B2 = ask(model, dataset.preprocessing(part.image), part.question)
         kind = torch.zeros_like(part.answer) if part.kind is None else part.kind
         true = part.answer.masked_fill(part.answer == LACKED, answers)

@@ -30,7 +30,7 @@ from bcn.training.evaluate import Tally, ask, check_fit, evaluate, loss_sum, met
 from bcn.training.interrupts import Interrupted, Stop
 from bcn.training.optim.schedule import rate, update_average
 from bcn.training.progress import Progress, TensorBoard, say
-from bcn.training.recipe import Recipe, check, phases
+from bcn.training.recipe import Auxiliary, Recipe, check, phases
 from bcn.training.record import describe, make_record
 from bcn.training.run import Run, find_begun, opened, run_id
 from bcn.training.splits import Sets as Sets
@@ -48,11 +48,12 @@ class Trainer:
     ) -> None:
         recipe = sets.complete(recipe)
         self.recipe, self.seed, self.sets, self.ranks = recipe, seed, sets, ranks
+        self.auxiliary = recipe.auxiliary or Auxiliary()
         self.run: Run | None = None
         # A rank that left before the first one would tear the step of the first, whose state is the one to save.
         self.interrupt = stop.check if ranks.first else lambda: None
         self.state = State.begin(recipe, seed=seed, device=ranks.device, vectors=sets.vectors)
-        self.per_epoch = max(1, len(sets.train) // recipe.batch)
+        self.per_epoch = max(1, len(sets.train) // recipe.batch_size)
         self.total = self.per_epoch * recipe.epochs
         self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
         self.board: TensorBoard | None = None
@@ -77,7 +78,7 @@ class Trainer:
             while at.index < self.per_epoch:
                 self.interrupt()
                 began = time.perf_counter()
-                index = order[at.index * recipe.batch : (at.index + 1) * recipe.batch]
+                index = order[at.index * recipe.batch_size : (at.index + 1) * recipe.batch_size]
                 batch = self.load(self.ranks.share(index))
                 answers = int(self.ranks.sum((batch.answer >= 0).sum()))
                 loss = self.step(model, batch, answers=answers)
@@ -105,16 +106,16 @@ class Trainer:
     def training(self) -> Dataset:
         """What this epoch trains on: sight, or the training split."""
         sight, epoch = self.sets.sight, self.state.position.epoch
-        return sight if sight is not None and epoch < self.recipe.sight else self.sets.train
+        return sight if sight is not None and epoch < self.auxiliary.object_epochs else self.sets.train
 
     @property
     def answers(self) -> bool:
         """Whether this epoch asks for answers, after sight and pointing."""
-        return self.state.position.epoch >= self.recipe.sight + self.recipe.pointing
+        return self.state.position.epoch >= self.auxiliary.epochs
 
     def order(self, data: Dataset) -> np.ndarray:
         """The rows of a data set in the order of this epoch, as many as its steps take."""
-        return np.resize(data.order(self.state.position.epoch, seed=self.seed), self.per_epoch * self.recipe.batch)
+        return np.resize(data.order(self.state.position.epoch, seed=self.seed), self.per_epoch * self.recipe.batch_size)
 
     def load(self, index: np.ndarray) -> Batch:
         """This rank's images, augmented, with the questions that this epoch asks."""
@@ -123,7 +124,7 @@ class Trainer:
         if self.recipe.augment:
             generator = torch.Generator().manual_seed(derive(self.seed, at.epoch, at.index, self.ranks.rank))
             batch = training.augment(batch, generator)
-        if at.epoch < self.recipe.non_relational_first:
+        if at.epoch < self.recipe.curriculum_epochs:
             batch = first_half(batch)
         return move(batch, self.ranks.device)
 
@@ -137,11 +138,11 @@ class Trainer:
         loss = self.loss(model, batch) * (self.ranks.world / max(1, answers))
         state.optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        if optim.clip is not None:
-            nn.utils.clip_grad_norm_(state.model.parameters(), optim.clip)
+        if optim.clip_norm is not None:
+            nn.utils.clip_grad_norm_(state.model.parameters(), optim.clip_norm)
         state.optimiser.step()
-        if state.average is not None and optim.average is not None:
-            update_average(state.average, state.model, optim.average, at.step)
+        if state.average is not None and optim.ema_decay is not None:
+            update_average(state.average, state.model, optim.ema_decay, at.step)
         return loss.detach()
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -203,7 +204,7 @@ class Trainer:
         return evaluate(
             self.state.evaluated,
             dataset,
-            batch=self.recipe.batch,
+            batch_size=self.recipe.batch_size,
             localise=self.recipe.localise,
             ranks=self.ranks,
             interrupt=self.interrupt,
@@ -311,8 +312,8 @@ def train(
         ranks, stop = stack.enter_context(joined()), Stop()
         # What can be refused is refused before anything is written, and by all ranks together.
         with ranks.together():
-            if min(recipe.batch, recipe.data.train or recipe.batch) < ranks.world:
-                raise BcnError(f"a batch of {recipe.batch} cannot be shared out over {ranks.world} processes")
+            if min(recipe.batch_size, recipe.data.train or recipe.batch_size) < ranks.world:
+                raise BcnError(f"a batch of {recipe.batch_size} cannot be shared out over {ranks.world} processes")
             begun = find_begun(recipe, seed=seed, runs=runs) if ranks.first else None
             record = begun.record() if begun is not None else None
         default = begun.manifest["threads"] if begun is not None else default_threads(ranks.local_world)

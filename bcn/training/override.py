@@ -6,8 +6,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bcn.errors import BcnError, did_you_mean
-from bcn.training.recipe import DESCRIPTIVE, Data, Optim, Recipe
+from bcn.training.recipe import DESCRIPTIVE, Auxiliary, Data, Optim, Recipe
 
+PARTS = {"data": Data, "optim": Optim, "auxiliary": Auxiliary}
 NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -29,12 +30,11 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> tuple[Recipe, tuple[
 
 
 def paths() -> list[str]:
-    """Every path that `override` accepts, besides arguments.NAME for an argument of the model."""
-    special = (*DESCRIPTIVE, "name", "scale", "data", "optim", "arguments")
+    """Every path that `override` accepts, besides arguments.NAME for an argument of the model and auxiliary=none."""
+    special = (*DESCRIPTIVE, "name", "scale", "arguments", *PARTS)
     return [
         *(field.name for field in fields(Recipe) if field.name not in special),
-        *(f"data.{field.name}" for field in fields(Data)),
-        *(f"optim.{field.name}" for field in fields(Optim)),
+        *(f"{name}.{field.name}" for name, part in PARTS.items() for field in fields(part)),
     ]
 
 
@@ -42,12 +42,16 @@ def _assign(recipe: Recipe, path: str, text: str) -> Recipe:
     head, _, tail = path.partition(".")
     if head == "arguments" and tail:
         return replace(recipe, arguments=tuple(sorted({**dict(recipe.arguments), tail: _argument(text)}.items())))
+    if path == "auxiliary" and text.lower() == "none":
+        return replace(recipe, auxiliary=None)
     if path not in paths():
         raise did_you_mean("field", path, paths())
     if not tail:
         return replace(recipe, **{head: _parse(get_type_hints(Recipe)[head], text, path)})
-    part = getattr(recipe, head)
-    return replace(recipe, **{head: replace(part, **{tail: _parse(get_type_hints(type(part))[tail], text, path)})})
+    part: Any = getattr(recipe, head) or Auxiliary()
+    part = replace(part, **{tail: _parse(get_type_hints(type(part))[tail], text, path)})
+    changed: Any = None if part == Auxiliary() else part
+    return replace(recipe, **{head: changed})
 
 
 def _argument(text: str) -> str | int | tuple[int, ...]:

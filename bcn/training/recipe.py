@@ -14,18 +14,33 @@ Scale = Literal["smoke", "cpu", "paper"]
 class Optim:
     name: Literal["sgd", "adam", "muon"]
     lr: float
-    """the learning rate; the peak where the schedule is one-cycle"""
+    """the learning rate: of the start under "step-decay", the peak under "warmup-cosine" """
     momentum: float = 0.0
     weight_decay: float = 0.0
-    schedule: Literal["steps", "one-cycle"] = "steps"
+    schedule: Literal["step-decay", "warmup-cosine"] = "step-decay"
     milestones: tuple[int, ...] = ()
-    """epochs after which the schedule `steps` multiplies the rate by 0.1"""
+    """epochs after which step decay multiplies the learning rate by 0.1"""
     warmup: float = 0.0
-    """share of all steps in which the rate rises linearly from near zero"""
-    clip: float | None = None
-    """largest norm of the gradient"""
-    average: float | None = None
-    """decay of an exponential moving average of the weights, which is then what is evaluated and kept"""
+    """share of all steps in which the learning rate rises linearly from near zero"""
+    clip_norm: float | None = None
+    """largest norm of the gradient of all trained parameters together"""
+    ema_decay: float | None = None
+    """decay of an exponential moving average (EMA) of the weights, which is then evaluated and kept"""
+
+
+@dataclass(frozen=True)
+class Auxiliary:
+    """Auxiliary supervision from scene annotations, in training alone (`bcn.training.auxiliary`)."""
+
+    object_epochs: int = 0
+    """epochs at the start in which the CNN alone is pre-trained on the objects of its images"""
+    referent_epochs: int = 0
+    """epochs after that of referent supervision alone; answers and referents follow together. 0 is no referents"""
+
+    @property
+    def epochs(self) -> int:
+        """Epochs at the start that train no answers."""
+        return self.object_epochs + self.referent_epochs
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class Recipe:
     data: Data
     model: str
     optim: Optim
-    batch: int
+    batch_size: int
     """images in a step, over all ranks together"""
     epochs: int
     arguments: tuple[tuple[str, str | int | tuple[int, ...]], ...] = ()
@@ -60,29 +75,19 @@ class Recipe:
     localise: bool = False
     """whether the centre's mean square error is added to the loss, with equal weight"""
     augment: bool = False
-    non_relational_first: int = 0
-    """epochs at the start in which only the non-relational questions are asked"""
-    sight: int = 0
-    """epochs at the start in which the CNN alone learns to see, by `bcn.data.clevr_like.sight`"""
-    pointing: int = 0
-    """epochs after that in which it points at the things that are meant, by `bcn.data.clevr_like.pointing`, before it
-    answers too; 0 is not at all"""
-    vectors: Literal["random", "glove"] = "random"
-    """what the vectors of words start from, where questions are in words"""
+    curriculum_epochs: int = 0
+    """epochs at the start with the easy questions alone, as the data set's `curriculum` selects them"""
+    auxiliary: Auxiliary | None = None
+    word_embeddings: Literal["random", "glove"] = "random"
+    """how word embeddings are initialised, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
     """what the paper reports for this row: metric and value"""
-    deviations: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
     """every departure from the paper and every choice that it leaves open, in words"""
 
 
-DESCRIPTIVE = ("paper", "deviations")
+DESCRIPTIVE = ("paper", "departures")
 """fields that describe a run and do not decide it: another wording is still the same run"""
-
-LATER = {"vectors": "random", "sight": 0, "pointing": 0}
-"""fields that came later, and the value at which they are left out, so that the runs of before keep their names"""
-
-GONE = {"lessons": (), "f_anew": 0, "short_first": 0, "rehearse": 0}
-"""fields that went, and the value at which they did nothing: records from then are still records"""
 
 LARGEST_BATCH = 2**16
 """more images do not fit into any memory"""
@@ -90,43 +95,44 @@ LARGEST_BATCH = 2**16
 
 def fingerprint(recipe: Recipe) -> str:
     """Eight hexadecimal digits of everything that decides the run."""
-    decisive = {
-        key: value
-        for key, value in asdict(recipe).items()
-        if key not in DESCRIPTIVE and not (key in LATER and value == LATER[key])
-    }
+    decisive = {key: value for key, value in asdict(recipe).items() if key not in DESCRIPTIVE}
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def phases(recipe: Recipe) -> dict[str, int]:
-    """The parts of a run whose steps take unlike times, in their order, and the epochs of each."""
+    """The parts of a run whose steps differ in cost, in order, and the epochs of each."""
+    auxiliary = recipe.auxiliary or Auxiliary()
     first = {
-        "sight": recipe.sight,
-        "pointing": recipe.pointing,
-        "non-relational questions": min(recipe.non_relational_first, recipe.epochs),
+        "object supervision": auxiliary.object_epochs,
+        "referent supervision": auxiliary.referent_epochs,
+        "curriculum": min(recipe.curriculum_epochs, recipe.epochs),
     }
-    parts = {**first, "the run": recipe.epochs - sum(first.values())}
+    parts = {**first, "main": recipe.epochs - sum(first.values())}
     return {name: epochs for name, epochs in parts.items() if epochs > 0}
 
 
 def check(recipe: Recipe) -> None:
     """Name every value that cannot be meant."""
-    optim, data = recipe.optim, recipe.data
-    left, infinity = max(0, recipe.epochs - recipe.sight), float("inf")
+    optim, data, auxiliary = recipe.optim, recipe.data, recipe.auxiliary or Auxiliary()
+    objects, referents, infinity = auxiliary.object_epochs, auxiliary.referent_epochs, float("inf")
+    left = max(0, recipe.epochs - objects)
     milestones, splits = ",".join(map(str, optim.milestones)), {"train": data.train, "val": data.val, "test": data.test}
     accepted = {
-        f"batch={recipe.batch}": (1 <= recipe.batch <= LARGEST_BATCH, f"1 to {LARGEST_BATCH}"),
+        f"batch_size={recipe.batch_size}": (1 <= recipe.batch_size <= LARGEST_BATCH, f"1 to {LARGEST_BATCH}"),
         f"epochs={recipe.epochs}": (recipe.epochs >= 1, "1 and more"),
-        f"non_relational_first={recipe.non_relational_first}": (recipe.non_relational_first >= 0, "0 and more"),
-        f"sight={recipe.sight}": (0 <= recipe.sight <= recipe.epochs, f"0 to {recipe.epochs}, the epochs"),
-        f"pointing={recipe.pointing}": (0 <= recipe.pointing <= left, f"0 to {left}, the epochs after sight"),
+        f"curriculum_epochs={recipe.curriculum_epochs}": (recipe.curriculum_epochs >= 0, "0 and more"),
+        f"auxiliary.object_epochs={objects}": (0 <= objects <= recipe.epochs, f"0 to {recipe.epochs}, the epochs"),
+        f"auxiliary.referent_epochs={referents}": (0 <= referents <= left, f"0 to {left}, the epochs that are left"),
         f"optim.lr={optim.lr}": (0 < optim.lr < infinity, "above 0"),
         f"optim.momentum={optim.momentum}": (0 <= optim.momentum < 1, "0 to below 1"),
         f"optim.weight_decay={optim.weight_decay}": (0 <= optim.weight_decay < infinity, "0 and more"),
         f"optim.milestones={milestones}": (min(optim.milestones, default=0) >= 0, "0 and more"),
         f"optim.warmup={optim.warmup}": (0 <= optim.warmup < 1, "0 to below 1"),
-        f"optim.clip={optim.clip}": (optim.clip is None or optim.clip > 0, "none, and above 0"),
-        f"optim.average={optim.average}": (optim.average is None or 0 < optim.average < 1, "none, and between 0 and 1"),
+        f"optim.clip_norm={optim.clip_norm}": (optim.clip_norm is None or optim.clip_norm > 0, "none, and above 0"),
+        f"optim.ema_decay={optim.ema_decay}": (
+            optim.ema_decay is None or 0 < optim.ema_decay < 1,
+            "none, and between 0 and 1",
+        ),
         **{
             f"data.{split}={images}": (images is None or images >= 1, "none, which is all, and 1 and more")
             for split, images in splits.items()
@@ -144,14 +150,19 @@ def from_json(value: dict[str, Any]) -> Recipe:
     True
     """
     try:
-        fields = {key: _tuples(item) for key, item in value.items() if key not in ("data", "optim")}
-        fields = {key: item for key, item in fields.items() if key not in GONE or item != GONE[key]}
-        data = Data(**{key: _tuples(item) for key, item in value["data"].items()})
-        optim = Optim(**{key: _tuples(item) for key, item in value["optim"].items()})
-        return Recipe(data=data, optim=optim, **fields)
-    except (AttributeError, KeyError, TypeError) as error:
+        parts = {"data": Data, "optim": Optim, "auxiliary": Auxiliary}
+        return Recipe(
+            **{
+                key: parts[key](**_tuples(item)) if key in parts and item is not None else _tuples(item)
+                for key, item in value.items()
+            }
+        )
+    except (AttributeError, TypeError) as error:
         raise BcnError(f"the recipe was written by another version of bcn ({error}); start a new run") from error
 
 
 def _tuples(value: Any) -> Any:
+    """JSON's lists as tuples, also in the values of a dictionary."""
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -60,7 +60,7 @@ class Sets(NamedTuple):
         if isinstance(train, QuestionDataset):
             known = {"words": train.vocabulary.words, "answers": train.answers}
         tests = {name: open_for(model, name, "test", data=root, images=data.test, **known) for name in data.tests}
-        vectors = _vectors(train, root) if recipe.vectors == "glove" else None
+        vectors = _vectors(train, root) if recipe.word_embeddings == "glove" else None
         train, seen = taught(recipe, train, root)
         return cls(train, val, test, tests, vectors, seen)
 
@@ -84,14 +84,14 @@ class Sets(NamedTuple):
             raise BcnError(f"{self.train.name} has no centres to localise; train with localise=false")
         if recipe.augment and (batch := self.train[[0]]) is self.train.augment(batch, torch.Generator()):
             raise BcnError(f"{self.train.name} has no augmentation; train with augment=false")
-        if recipe.non_relational_first and self.train.kinds != KINDS:
+        if recipe.curriculum_epochs and self.train.kinds != KINDS:
             raise BcnError(
                 f"{self.train.name} does not ask non-relational questions apart from others; "
-                "train with non_relational_first=0"
+                "train with curriculum_epochs=0"
             )
 
     def checksums(self) -> dict[str, str]:
-        named = {"train": self.train, "val": self.val, "test": self.test, **self.tests, "sight": self.sight}
+        named = {"train": self.train, "val": self.val, "test": self.test, **self.tests, "objects": self.sight}
         checksums = {name: dataset.checksum() for name, dataset in named.items() if dataset is not None}
         if isinstance(self.train, QuestionDataset) and self.train.name == "own":
             texts = json.dumps([self.train.vocabulary.words, self.train.answers, self.train.kinds])
@@ -101,19 +101,20 @@ class Sets(NamedTuple):
 
 def taught(recipe: Recipe, train: Dataset, root: Path | None) -> tuple[Dataset, SightDataset | None]:
     """The training split with what scenes tell that its questions mean, and what they tell of its images."""
-    if not (recipe.sight or recipe.pointing):
+    auxiliary = recipe.auxiliary
+    if auxiliary is None or not auxiliary.epochs:
         return train, None
     if not isinstance(train, QuestionDataset):
-        raise BcnError(f"{train.name} has no scenes to be taught by: train with sight=0 and pointing=0")
+        raise BcnError(f"{train.name} has no scenes to be taught by: train with auxiliary=none")
     place = find_named(recipe.data.name, root)[0]
-    seen = open_sight(place, train, grid(recipe.model)) if recipe.sight else None
-    return open_pointing(place, train) if recipe.pointing else train, seen
+    seen = open_sight(place, train, grid(recipe.model)) if auxiliary.object_epochs else None
+    return open_pointing(place, train) if auxiliary.referent_epochs else train, seen
 
 
 def _vectors(dataset: Dataset, root: Path | None) -> Tensor:
     """GloVe's vectors of the words of a data set; those that have none are named."""
     if not isinstance(dataset, QuestionDataset):
-        raise BcnError(f"{dataset.name} asks nothing in words: vectors=glove is for data sets that do")
+        raise BcnError(f"{dataset.name} asks nothing in words: word_embeddings=glove is for data sets that do")
     words = dataset.vocabulary.words
     special, found = torch.full((SPECIAL, NUMBERS), torch.nan), torch.from_numpy(load_glove(words, data=root))
     if missing := [word for word, vector in zip(words, found, strict=True) if vector.isnan().any()]:

@@ -16,7 +16,7 @@ from bcn.errors import BcnError
 from bcn.models.clevr import Asked, Pointing, grid, sight
 from bcn.models.registry import create_model
 from bcn.training.optim.schedule import make_optimiser
-from bcn.training.recipe import Recipe
+from bcn.training.recipe import Auxiliary, Recipe
 
 NEVER = 2**62
 """a step that no run comes to"""
@@ -74,17 +74,18 @@ class State:
 
     @classmethod
     def begin(cls, recipe: Recipe, *, seed: int, device: torch.device, vectors: Tensor | None = None) -> "State":
+        auxiliary = recipe.auxiliary or Auxiliary()
         torch.manual_seed(derive(seed))
         model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
         if vectors is not None and isinstance(model, Asked):
             model.question.load_vectors(vectors)
-        seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if recipe.sight else None
-        objects = math.prod(grid(recipe.model)) if recipe.pointing else 0
-        pointing = Pointing(cast(Asked, model), WAYS, objects).to(device) if recipe.pointing else None
+        seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if auxiliary.object_epochs else None
+        objects = math.prod(grid(recipe.model)) if auxiliary.referent_epochs else 0
+        pointing = Pointing(cast(Asked, model), WAYS, objects).to(device) if auxiliary.referent_epochs else None
         # Where it is taught, the model is last, for its own last layer to be the one that Muon leaves to Adam.
         taught = [part for part in (seeing, pointing) if part is not None]
         optimiser = make_optimiser(recipe.optim, nn.ModuleList([*taught, model]) if taught else model)
-        average = None if recipe.optim.average is None else copy.deepcopy(model).requires_grad_(False)
+        average = None if recipe.optim.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
         state = cls(model, optimiser, average, seeing, pointing)
         state.loss, state.recent, state.first_bad = (
             tensor.to(device) for tensor in (state.loss, state.recent, state.first_bad)
@@ -118,7 +119,7 @@ class State:
         if step != NEVER:
             raise BcnError(
                 f"the loss is not a finite number at step {step + 1} (epoch {self.position.epoch + 1}); "
-                "the last good checkpoint is kept: try a lower optim.lr, or optim.clip=1"
+                "the last good checkpoint is kept: try a lower optim.lr, or optim.clip_norm=1"
             )
 
     def keep_best(self, score: tuple[int, float]) -> bool:

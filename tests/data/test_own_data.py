@@ -53,7 +53,7 @@ def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Pat
 
 def test_own_data_is_learned_and_asked_by_the_command(mine: Path, tmp_path: Path) -> None:
     run = ["train", "own", "--data", str(mine), "--runs", str(tmp_path), "--set", "epochs=12"]
-    result = CliRunner().invoke(app, [*run, "--set", "optim.average=none", "--set", "optim.lr=0.002"])
+    result = CliRunner().invoke(app, [*run, "--set", "optim.ema_decay=none", "--set", "optim.lr=0.002"])
     assert result.exit_code == 0, result.output
     (directory,) = (path for path in tmp_path.iterdir() if path.is_dir())
     record = json.loads((directory / "record.json").read_text())
@@ -179,7 +179,7 @@ def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> Non
     known = batch.answer >= 0
     by_hand = -logits.log_softmax(-1)[known][torch.arange(4), batch.answer[known]].sum()
     torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
-    tally = evaluate(load_trained(run)[0], dataset, batch=3)
+    tally = evaluate(load_trained(run)[0], dataset, batch_size=3)
     assert tally.mean_loss == pytest.approx(tally.loss / 4)
 
 

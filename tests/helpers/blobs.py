@@ -94,13 +94,15 @@ class Normed(Plain):
 
 def plain(scale: Scale) -> Recipe:
     # 40 images in batches of 7 over two ranks: nothing divides.
-    optim = Optim("sgd", 0.05, momentum=0.9, weight_decay=1e-4, schedule="one-cycle", warmup=0.2, clip=5.0, average=0.9)
-    return Recipe("blobs/plain", scale, Data("blobs"), "blobs/plain", optim, batch=7, epochs=4, localise=True)
+    optim = Optim(
+        "sgd", 0.05, momentum=0.9, weight_decay=1e-4, schedule="warmup-cosine", warmup=0.2, clip_norm=5.0, ema_decay=0.9
+    )
+    return Recipe("blobs/plain", scale, Data("blobs"), "blobs/plain", optim, batch_size=7, epochs=4, localise=True)
 
 
 def normed(scale: Scale) -> Recipe:
-    optim = Optim("adam", 0.005, milestones=(2, 3), average=0.9)
-    return Recipe("blobs/normed", scale, Data("blobs"), "blobs/normed", optim, batch=8, epochs=4, localise=True)
+    optim = Optim("adam", 0.005, milestones=(2, 3), ema_decay=0.9)
+    return Recipe("blobs/normed", scale, Data("blobs"), "blobs/normed", optim, batch_size=8, epochs=4, localise=True)
 
 
 def install(set_item: Callable[[Any, str, Any], None]) -> None:

@@ -133,7 +133,7 @@ def test_shipped_weights_are_as_good_on_fresh_images(name, tmp_path, request):
         request.getfixturevalue("mnist_sample")
     dataset = fresh_images(entry, reasoner, tmp_path)
     localise = "localisation" in entry["metrics"]
-    found = metrics(evaluate(reasoner.model, dataset, batch=50, localise=localise), dataset)
+    found = metrics(evaluate(reasoner.model, dataset, batch_size=50, localise=localise), dataset)
     for kind, figure in entry["metrics"].items():
         if isinstance(figure, dict) and "accuracy" in figure:
             accuracy, total = figure["accuracy"], found[kind]["total"]

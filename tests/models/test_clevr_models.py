@@ -61,7 +61,7 @@ def test_every_row_from_pixels_has_a_model_and_a_recipe() -> None:
 def test_the_paper_scale_is_appendix_a() -> None:
     recipe = find_recipe("table4/multirn-h", "paper")
     assert (recipe.epochs, recipe.optim.name, recipe.optim.lr, recipe.optim.milestones) == (400, "adam", 2.5e-4, (200,))
-    assert (recipe.optim.weight_decay, recipe.vectors, recipe.data.name) == (1e-4, "glove", "clevr-v1.0")
+    assert (recipe.optim.weight_decay, recipe.word_embeddings, recipe.data.name) == (1e-4, "glove", "clevr-v1.0")
 
 
 def test_parameters_by_hand() -> None:
@@ -127,7 +127,7 @@ def test_padding_is_neither_learned_from_nor_counted(data: Path, tmp_path: Path)
     batch = test[range(5)]
     assert batch.answer.eq(-100).sum() == 1
     model = create_model("clevr/multirn", words=len(test.vocabulary)).eval()
-    tally = evaluate(model, test, batch=2)
+    tally = evaluate(model, test, batch_size=2)
     assert tally.total == 9
     figures = metrics(tally, test)
     assert figures["all"]["total"] == 9
@@ -216,7 +216,7 @@ def glove_file(path: Path, words: dict[str, float]) -> None:
 def test_glove_starts_the_words_it_has_and_names_the_others(data: Path, tmp_path: Path, capsys) -> None:
     clevr_layout(tmp_path / "clevr-like-v1", {"train": 4, "val": 2, "test": 2})
     glove_file(tmp_path / "glove" / "glove.6B.50d.txt", {"what": 0.25, "is": -0.5, "unasked": 9})
-    recipe = replace(SMOKE, vectors="glove")
+    recipe = replace(SMOKE, word_embeddings="glove")
     sets = Sets.open(recipe, tmp_path)
     words = sets.train.vocabulary.words
     assert "no vector for are, color, how, it, many, there, things" in capsys.readouterr().err

@@ -58,8 +58,8 @@ def test_paper_figures_are_those_of_tables_toml(name, scale):
 
 @pytest.mark.parametrize("name", list_recipes())
 def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
-    may_change = {"scale", "data", "optim", "batch", "epochs", "vectors", "deviations"}
-    may_change |= {"non_relational_first", "augment", "sight", "pointing"}
+    may_change = {"scale", "data", "optim", "batch_size", "epochs", "word_embeddings", "departures"}
+    may_change |= {"curriculum_epochs", "augment", "auxiliary"}
     paper = find_recipe(name, "paper")
     for scale in ("smoke", "cpu"):
         recipe = find_recipe(name, scale)
@@ -70,11 +70,11 @@ def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
         assert recipe.data.tests == paper.data.tests
         if (recipe.optim.name, recipe.optim.momentum) != (paper.optim.name, paper.optim.momentum):
             change = f"{recipe.optim.name} instead of {paper.optim.name}"
-            assert any(change in said.lower() for said in recipe.deviations)
+            assert any(change in said.lower() for said in recipe.departures)
         if recipe.optim.weight_decay != paper.optim.weight_decay:
-            assert any(f"weight decay of {recipe.optim.weight_decay:g}" in said for said in recipe.deviations)
+            assert any(f"weight decay of {recipe.optim.weight_decay:g}" in said for said in recipe.departures)
         assert recipe.scale == scale
-        assert set(recipe.deviations) - set(paper.deviations) or not TABLES[name.split("/")[0]].published
+        assert set(recipe.departures) - set(paper.departures) or not TABLES[name.split("/")[0]].published
 
 
 def test_rows_of_a_table_differ_in_the_model_alone():
@@ -82,17 +82,17 @@ def test_rows_of_a_table_differ_in_the_model_alone():
     for table in ("table1", "table2", "table3"):
         for scale in SCALES:
             recipes = [find_recipe(name, scale) for name in list_recipes(table) if (name, scale) not in apart]
-            assert len({(r.data, r.optim, r.batch, r.epochs, r.localise, r.augment) for r in recipes}) == 1
+            assert len({(r.data, r.optim, r.batch_size, r.epochs, r.localise, r.augment) for r in recipes}) == 1
             assert len({r.model for r in recipes}) == len(recipes)
 
 
 def test_rn_has_fewer_epochs_at_cpu_and_says_so():
     rn, others = find_recipe("table3/rn", "cpu"), find_recipe("table3/multirn", "cpu")
     ours, theirs = asdict(rn), asdict(others)
-    assert {key for key in ours if ours[key] != theirs[key]} == {"name", "model", "paper", "epochs", "deviations"}
-    said = set(rn.deviations) - set(others.deviations)
+    assert {key for key in ours if ours[key] != theirs[key]} == {"name", "model", "paper", "epochs", "departures"}
+    said = set(rn.departures) - set(others.departures)
     assert said == {"10 epochs, one-cycle to 0.0015, instead of 20 epochs of 0.001 and 30 of 0.0001"}
-    assert len(rn.deviations) == len(others.deviations)
+    assert len(rn.departures) == len(others.departures)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_paper_scale_is_appendix_a(name, epochs, optimiser, lr, milestones):
     optim = recipe.optim
     assert recipe.epochs == epochs
     assert recipe.data.train is None
-    assert recipe.non_relational_first == 0
+    assert recipe.curriculum_epochs == 0
     assert optim == Optim(
         optimiser, lr, momentum=optim.momentum, weight_decay=optim.weight_decay, milestones=milestones
     )
@@ -166,7 +166,7 @@ def test_smoke_recipe_trains(recipe, tmp_path):
         except BcnError:
             pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
     record = train(recipe, seed=0, runs=tmp_path)
-    per_epoch = recipe.data.train // recipe.batch
+    per_epoch = recipe.data.train // recipe.batch_size
     assert record["steps"] == recipe.epochs * per_epoch > 0
     assert record["overridden"] is False
     assert set(record["metrics"]) == {"test", *recipe.data.tests}
@@ -178,9 +178,9 @@ def test_smoke_recipe_trains(recipe, tmp_path):
 
 
 def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed():
-    usual = find_recipe("table3/multirn-h", "cpu").deviations
+    usual = find_recipe("table3/multirn-h", "cpu").departures
     for name in list_recipes("ablation"):
-        said = find_recipe(name, "cpu").deviations
+        said = find_recipe(name, "cpu").departures
         gone, new = set(usual) - set(said), set(said) - set(usual)
         assert (len(gone), len(new)) == ((0, 1) if name == "ablation/as-table3" else (1, 2)), name
 
@@ -190,7 +190,7 @@ def test_the_share_of_a_bcn_is_measured_as_the_paper_trains_but_in_larger_groups
     paper = asdict(find_recipe(f"table3/{row}", "paper"))
     for scale in ("cpu", "paper"):
         ours = asdict(find_recipe(f"share/{row}", scale))
-        assert {key for key in ours if ours[key] != paper[key]} - {"scale"} == {"name", "batch", "deviations"}
-        assert ours["batch"] == 32
-        (said,) = set(ours["deviations"]) - set(paper["deviations"])
+        assert {key for key in ours if ours[key] != paper[key]} - {"scale"} == {"name", "batch_size", "departures"}
+        assert ours["batch_size"] == 32
+        (said,) = set(ours["departures"]) - set(paper["departures"])
         assert "32 images" in said

@@ -25,6 +25,7 @@ from bcn.paper.records import Estimate, estimate_path, keep_estimate, read_resul
 from bcn.paper.rows import lines_of, markdown
 from bcn.paper.tables import TABLES, find_table
 from bcn.training.loop import Trainer, train
+from bcn.training.recipe import Auxiliary
 
 
 def share(correct: int, total: int) -> dict:
@@ -112,7 +113,7 @@ def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path)
 
 def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path):
     def taught(recipe):
-        return replace(recipe, sight=1, pointing=1)
+        return replace(recipe, auxiliary=Auxiliary(1, 1))
 
     path = write_record(tmp_path, "table4/multirn", 0, {"all": share(1, 2)}, change=taught)
     assert ["accuracy" in entry for entry in read_result(path).curve] == [False, False, True]
@@ -131,7 +132,7 @@ def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path):
 def test_overridden_runs_and_runs_of_a_changed_recipe_are_left_out_and_named(tmp_path):
     write_record(tmp_path, "table3/multirn-h", 0, questions(9000, 9000), overridden=True)
     write_record(tmp_path, "table3/multirn-h", 1, questions(9000, 9000), change=lambda r: replace(r, epochs=99))
-    write_record(tmp_path, "table3/multirn-h", 2, questions(8000, 9000), change=lambda r: replace(r, deviations=()))
+    write_record(tmp_path, "table3/multirn-h", 2, questions(8000, 9000), change=lambda r: replace(r, departures=()))
     counted, left_out = results_of(tmp_path, find_recipe("table3/multirn-h", "cpu"))
     assert [result.seed for result in counted] == [2], "other words for the same run do not matter"
     assert [path.name for path in left_out] == ["cpu-seed0.json", "cpu-seed1.json"]
@@ -145,7 +146,7 @@ def test_every_deviation_stands_under_its_table(table, scale, tmp_path):
     lines = lines_of(find_table(table), scale, tmp_path)
     text = markdown(find_table(table), scale, lines).lower()
     for line in lines:
-        for deviation in line.recipe.deviations if line.recipe else ():
+        for deviation in line.recipe.departures if line.recipe else ():
             assert deviation.lower() in text
 
 

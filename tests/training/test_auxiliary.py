@@ -28,7 +28,7 @@ from bcn.training.checkpoint import load_weights
 from bcn.training.evaluate import pointing_sum
 from bcn.training.interrupts import Interrupted
 from bcn.training.loop import Trainer, train
-from bcn.training.recipe import Data, Recipe
+from bcn.training.recipe import Auxiliary, Data, Recipe
 from bcn.training.run import run_id
 from bcn.training.splits import Sets
 from bcn.training.state import State
@@ -236,7 +236,9 @@ def taught(pointing: int, answering: int) -> Recipe:
     """An epoch of sight, then of pointing, then of both pointing and answering."""
     recipe = find_recipe("table4/multirn", "smoke")
     recipe = replace(recipe, optim=replace(recipe.optim, name="muon", momentum=0.9), data=Data("clevr-like-v1"))
-    return replace(recipe, batch=4, epochs=1 + pointing + answering, sight=1, pointing=pointing, augment=True)
+    return replace(
+        recipe, batch_size=4, epochs=1 + pointing + answering, auxiliary=Auxiliary(1, pointing), augment=True
+    )
 
 
 def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: Path) -> None:
@@ -332,7 +334,11 @@ def test_stopped_while_it_is_taught_a_run_goes_on_where_it_was(
 
 def test_two_processes_are_taught_together(made: Path, tmp_path: Path) -> None:
     """First the CNN and what it answers with are shared out, then the model without f, then all of it."""
-    settings = [item for setting in ("sight=1", "pointing=1", "epochs=3") for item in ("--set", setting)]
+    settings = [
+        item
+        for setting in ("auxiliary.object_epochs=1", "auxiliary.referent_epochs=1", "epochs=3")
+        for item in ("--set", setting)
+    ]
     order = ["train", "table4/multirn", "--scale", "smoke", *settings, "--data", str(made), "--runs", str(tmp_path)]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "bcn"]
     package = str(Path(__file__).parents[2])
@@ -349,20 +355,24 @@ def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
             train(recipe, seed=0, runs=tmp_path / "runs", data=made)
 
     recipe = taught(1, 1)
-    refused(replace(recipe, sight=4), "cannot be trained with sight=4")
-    refused(replace(recipe, pointing=3), "cannot be trained with pointing=3")
+    refused(replace(recipe, auxiliary=Auxiliary(4, 1)), "auxiliary.object_epochs=4")
+    refused(replace(recipe, auxiliary=Auxiliary(1, 3)), "auxiliary.referent_epochs=3")
     blind = replace(recipe, model="clevr/lstm", augment=False)
     refused(
-        replace(blind, pointing=0), "clevr/lstm sees no objects to be taught with: train with sight=0 and pointing=0"
+        replace(blind, auxiliary=Auxiliary(1, 0)),
+        "clevr/lstm sees no objects to be taught with: train with auxiliary=none",
     )
-    refused(replace(blind, sight=0), "clevr/lstm sees no objects to be taught with: train with sight=0 and pointing=0")
-    for field in ("sight", "pointing"):
-        mlp = replace(find_recipe("table3/mlp", "smoke"), **{field: 1})
-        refused(mlp, "sort-of-clevr-v1 has no scenes to be taught by: train with sight=0 and pointing=0")
+    refused(
+        replace(blind, auxiliary=Auxiliary(0, 1)),
+        "clevr/lstm sees no objects to be taught with: train with auxiliary=none",
+    )
+    for auxiliary in (Auxiliary(1, 0), Auxiliary(0, 1)):
+        mlp = replace(find_recipe("table3/mlp", "smoke"), auxiliary=auxiliary)
+        refused(mlp, "sort-of-clevr-v1 has no scenes to be taught by: train with auxiliary=none")
     path = made / "questions" / "CLEVR_train_questions.json"
     content = json.loads(path.read_text())
     for program, why in (
-        (None, "question 7: it has no program, to point by: train with pointing=0"),
+        (None, "question 7: it has no program, to point by: train with auxiliary.referent_epochs=0"),
         ([{"function": "scene", "inputs": []}, {"function": "unique", "inputs": [0]}], "question 7: .* fit its scene"),
     ):
         content["questions"][7]["program"] = program and [*program, {"function": "query_size", "inputs": [1]}]
@@ -374,7 +384,7 @@ def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     content["scenes"][0]["objects"] = [thing] * 17
     content["scenes"][0]["relationships"] = dict.fromkeys(("left", "right", "front", "behind"), [[]] * 17)
     scenes.write_text(json.dumps(content))
-    refused(recipe, "a scene of train has 17 things: accepted are 16, train with pointing=0")
+    refused(recipe, "a scene of train has 17 things: accepted are 16, train with auxiliary.referent_epochs=0")
     content["scenes"].pop()
     scenes.write_text(json.dumps(content))
     refused(recipe, f"describes {IMAGES['train'] - 1} of the {IMAGES['train']} images of train: get its own, or")

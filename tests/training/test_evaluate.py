@@ -26,7 +26,7 @@ def relation() -> nn.Module:
 
 def test_counts_by_kind_are_those_of_asking_one_question_at_a_time(relation: nn.Module) -> None:
     dataset = open_dataset("sort-of-clevr-v1", "test", images=11)
-    figures = metrics(evaluate(relation, dataset, batch=4), dataset)
+    figures = metrics(evaluate(relation, dataset, batch_size=4), dataset)
     right, asked = dict.fromkeys(dataset.kinds, 0), dict.fromkeys(dataset.kinds, 0)
     with torch.no_grad():
         for image in range(11):
@@ -61,7 +61,7 @@ class Guess(nn.Module):
 
 def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
     dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
-    tally = evaluate(Guess(), dataset, batch=10, localise=True)
+    tally = evaluate(Guess(), dataset, batch_size=10, localise=True)
     errors = [coordinate - 0.5 for centre in dataset.centre for coordinate in centre.astype(float)]
     expected = math.sqrt(sum(error**2 for error in errors) / len(errors))
     assert metrics(tally, dataset)["localisation"] == pytest.approx(expected, abs=1e-6)
@@ -76,7 +76,7 @@ def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
 def test_no_localisation_where_no_centres_are_compared() -> None:
     dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
     dataset.centre = None
-    tally = evaluate(Guess(), dataset, batch=10, localise=True)
+    tally = evaluate(Guess(), dataset, batch_size=10, localise=True)
     assert tally.squared is None
     assert "localisation" not in metrics(tally, dataset)
 
@@ -97,14 +97,15 @@ def test_a_kind_that_was_never_asked_is_shown_with_nothing() -> None:
 def test_the_batch_does_not_matter(batch: int) -> None:
     dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
     assert torch.equal(
-        evaluate(Guess(), dataset, batch=batch).confusion_KTA, evaluate(Guess(), dataset, batch=10).confusion_KTA
+        evaluate(Guess(), dataset, batch_size=batch).confusion_KTA,
+        evaluate(Guess(), dataset, batch_size=10).confusion_KTA,
     )
 
 
 def test_evaluation_leaves_the_model_as_it_was(relation: nn.Module) -> None:
     relation.train()
     before = {name: tensor.clone() for name, tensor in relation.state_dict().items()}
-    evaluate(relation, open_dataset("sort-of-clevr-v1", "val", images=3), batch=2)
+    evaluate(relation, open_dataset("sort-of-clevr-v1", "val", images=3), batch_size=2)
     assert relation.training
     assert all(torch.equal(before[name], tensor) for name, tensor in relation.state_dict().items())
     relation.eval()
@@ -142,7 +143,7 @@ def test_the_confusion_is_drawn(tmp_path, relation: nn.Module) -> None:
     from PIL import Image
 
     dataset = open_dataset("sort-of-clevr-v1", "test", images=4)
-    draw_confusion(evaluate(relation, dataset, batch=4), dataset.answers, tmp_path / "confusion.png")
+    draw_confusion(evaluate(relation, dataset, batch_size=4), dataset.answers, tmp_path / "confusion.png")
     picture = Image.open(tmp_path / "confusion.png")
     assert min(picture.size) > 500
     assert len(set(picture.convert("L").tobytes())) > 20

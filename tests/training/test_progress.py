@@ -24,7 +24,7 @@ def test_the_time_left_is_that_of_steps_which_are_alike(now: list[float], capsys
     said = []
     for step in range(30):
         if step in (0, 10):
-            progress.begin(*(("sight", 10) if step < 10 else ("the run", 30)))
+            progress.begin(*(("sight", 10) if step < 10 else ("main", 30)))
         now[0] += 60 if step < 10 else 120
         progress.step(0, 1, lambda: 0.5)
         said.append(capsys.readouterr().err.split(", ")[-1].strip())
@@ -42,8 +42,8 @@ def test_a_run_taken_up_again_counts_from_where_it_was(now: list[float], capsys:
 
 def test_the_phases_of_a_run_are_all_of_its_epochs() -> None:
     recipe = find_recipe("table3/multirn-h", "cpu")
-    assert phases(recipe) == {"non-relational questions": 2, "the run": 22}
-    assert phases(replace(recipe, non_relational_first=99)) == {"non-relational questions": 24}
+    assert phases(recipe) == {"curriculum": 2, "main": 22}
+    assert phases(replace(recipe, curriculum_epochs=99)) == {"curriculum": 24}
     taught = find_recipe("table4/multirn-h", "cpu")
-    assert phases(taught) == {"sight": 5, "pointing": 2, "the run": 6}
-    assert phases(find_recipe("table4/lstm", "cpu")) == {"the run": 6}
+    assert phases(taught) == {"object supervision": 5, "referent supervision": 2, "main": 6}
+    assert phases(find_recipe("table4/lstm", "cpu")) == {"main": 6}

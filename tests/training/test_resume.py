@@ -35,7 +35,7 @@ def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def multirn() -> Recipe:
     recipe = find_recipe("table3/multirn", "smoke")
-    return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, average=0.9), epochs=3)
+    return replace(recipe, data=replace(recipe.data, train=20), optim=replace(recipe.optim, ema_decay=0.9), epochs=3)
 
 
 def muon() -> Recipe:

@@ -30,7 +30,7 @@ def trainer(recipe: Recipe, seed: int = 0) -> Trainer:
 
 def test_a_step_is_the_textbook_step() -> None:
     """SGD with momentum and weight decay, cross-entropy plus mean square error, the norm of the gradient clipped."""
-    recipe = replace(plain("smoke"), optim=Optim("sgd", 0.1, momentum=0.9, weight_decay=0.01, clip=0.5))
+    recipe = replace(plain("smoke"), optim=Optim("sgd", 0.1, momentum=0.9, weight_decay=0.01, clip_norm=0.5))
     ours = trainer(recipe)
     reference = [p.detach().clone().double() for p in ours.state.model.parameters()]
     velocity = [torch.zeros_like(p) for p in reference]
@@ -62,7 +62,7 @@ def test_a_step_is_the_textbook_step() -> None:
 
 def test_only_non_relational_questions_at_first() -> None:
     recipe = find_recipe("table3/multirn", "smoke")
-    assert recipe.non_relational_first == 1
+    assert recipe.curriculum_epochs == 1
     ours = trainer(recipe)
     batch = ours.load([0, 1, 2])
     assert batch.question.shape[:2] == batch.answer.shape == batch.kind.shape == (3, 10)
@@ -102,7 +102,7 @@ def test_rates() -> None:
     assert [rate(steps, step, per_epoch=2, total=8) for step in range(8)] == pytest.approx(
         [1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01]
     )
-    cycle = Optim("sgd", 2.0, schedule="one-cycle", warmup=0.2)
+    cycle = Optim("sgd", 2.0, schedule="warmup-cosine", warmup=0.2)
     rates = [rate(cycle, step, per_epoch=10, total=100) for step in range(100)]
     assert rates[:20] == pytest.approx([2 * (step + 1) / 20 for step in range(20)])
     assert rates[60] == pytest.approx(1.0)  # half way down

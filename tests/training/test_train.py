@@ -44,7 +44,7 @@ def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 def test_a_run_learns_and_leaves_a_record(tmp_path: Path) -> None:
-    recipe = replace(plain("smoke"), data=Data("blobs", train=400), optim=Optim("adam", 0.01, average=0.9), epochs=6)
+    recipe = replace(plain("smoke"), data=Data("blobs", train=400), optim=Optim("adam", 0.01, ema_decay=0.9), epochs=6)
     record = train(recipe, seed=0, runs=tmp_path, threads=1)
     run = tmp_path / run_id(recipe, 0)
     assert record == json.loads((run / "record.json").read_text())
@@ -70,18 +70,18 @@ def test_a_run_learns_and_leaves_a_record(tmp_path: Path) -> None:
 
 
 def test_the_best_weights_are_those_of_the_best_epoch(tmp_path: Path) -> None:
-    recipe = replace(plain("smoke"), epochs=4, optim=Optim("sgd", 0.02, momentum=0.9, clip=1.0))
+    recipe = replace(plain("smoke"), epochs=4, optim=Optim("sgd", 0.02, momentum=0.9, clip_norm=1.0))
     record = train(recipe, seed=1, runs=tmp_path)
     run = tmp_path / run_id(recipe, 1)
     model, description = load_trained(run)
-    validation = evaluate(model, open_dataset("blobs", "val"), batch=4)
+    validation = evaluate(model, open_dataset("blobs", "val"), batch_size=4)
     best = record["curve"][record["best_epoch"] - 1]
     assert validation.correct / validation.total == pytest.approx(best["accuracy"], abs=1e-6)
     assert description["epoch"] == record["best_epoch"]
-    figures = evaluate(model, open_dataset("blobs", "test"), batch=4)
+    figures = evaluate(model, open_dataset("blobs", "test"), batch_size=4)
     assert figures.correct == record["metrics"]["test"]["all"]["correct"]
     model.load_state_dict(weights(run))
-    last = evaluate(model, open_dataset("blobs", "test"), batch=4)
+    last = evaluate(model, open_dataset("blobs", "test"), batch_size=4)
     assert last.correct / 97 == pytest.approx(record["last"]["accuracy"], abs=1e-6)
 
 
@@ -181,14 +181,14 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "table3/multirnh"), "unknown recipe 'table3/multirnh': did you mean 'table3/multirn-h'"),
         (("train", "blobs/plain", "--scale", "cup"), "did you mean 'cpu'"),
         (("train", "blobs/plain", "--set", "optim.rl=1"), "did you mean 'optim.lr'"),
-        (("train", "blobs/plain", "--set", "batch=0", "--set", "optim.lr=-1"), "65536), optim.lr=-1.0 (acc"),
+        (("train", "blobs/plain", "--set", "batch_size=0", "--set", "optim.lr=-1"), "65536), optim.lr=-1.0 (acc"),
         (("train", "blobs/plain", "--set", "optim.milestones=3,-1"), "optim.milestones=3,-1"),
         (("train", "blobs/plain", "--seed", "9" * 30), "a seed is a whole number from 0 to 2^63 - 1"),
         (("train", "blobs/plain", "--set", "model=stl10/baseline"), "stl10/baseline cannot read blobs"),
         (("train", "blobs/plain", "--set", "data.name=blob"), "unknown data set 'blob': did you mean 'blobs'"),
         (("train", "blobs/plain", "--runs", "a-file"), "choose another directory with --runs"),
         (("train", "table3/multirn", "--scale", "smoke", "--set", "localise=true"), "has no centres to localise"),
-        (("train", "blobs/plain", "--set", "non_relational_first=1"), "blobs does not ask non-relational questions"),
+        (("train", "blobs/plain", "--set", "curriculum_epochs=1"), "blobs does not ask non-relational questions"),
         (("train", "blobs/plain", "--set", "augment=true"), "blobs has no augmentation; train with augment=false"),
         (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.answers=9"), "instead of (1, 20, 10)"),
         (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.answers=²"), "does not take answers='²'"),

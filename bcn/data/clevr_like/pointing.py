@@ -75,7 +75,9 @@ def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
     scenes = described(directory, train)
     most = max(len(scene["objects"]) for scene in scenes.values())
     if most > BITS:
-        raise BcnError(f"a scene of {train.split} has {most} things: accepted are {BITS}, train with pointing=0")
+        raise BcnError(
+            f"a scene of {train.split} has {most} things: accepted are {BITS}, train with auxiliary.referent_epochs=0"
+        )
     point_NT2 = np.full((len(train.files), most + EMPTY, 2), np.nan, np.float32)
     value_NT4 = np.zeros((*point_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
     for number, shown in scenes.items():
@@ -129,7 +131,9 @@ def _empty(things: list[tuple[float, float]], number: int) -> list[tuple[float, 
 def _bits(path: Path, place: int, entry: dict[str, Any], scene: Scene) -> list[int]:
     """Sets of things as numbers, one bit for each thing."""
     if not entry.get("program"):
-        raise BcnError(f"{path}, question {place}: it has no program, to point by: train with pointing=0")
+        raise BcnError(
+            f"{path}, question {place}: it has no program, to point by: train with auxiliary.referent_epochs=0"
+        )
     try:
         found = find_meant(entry["program"], scene)
     except (LookupError, TypeError, BcnError) as error:

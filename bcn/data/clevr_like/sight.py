@@ -90,7 +90,7 @@ def described(directory: Path, train: QuestionDataset) -> dict[int, Scene]:
         return found
     raise BcnError(
         f"{path} describes {len(found):,} of the {len(wanted):,} images of {train.split}: get its own, or train with "
-        "sight=0 and pointing=0"
+        "auxiliary=none"
     )
 
 

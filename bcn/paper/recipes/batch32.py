@@ -15,7 +15,7 @@ def in_larger_groups(of: Row, name: str) -> Row:
     def recipe(scale: Scale) -> Recipe:
         if scale == "smoke":
             return replace(of(scale), name=name)
-        base = replace(of("paper"), name=name, scale=scale, batch=GROUP)
+        base = replace(of("paper"), name=name, scale=scale, batch_size=GROUP)
         return reworded(base, OPEN[0], OPEN[0].replace("8 images", f"{GROUP} images"))
 
     return recipe

@@ -23,7 +23,7 @@ def classification_alone(of: Row, name: str) -> Row:
             data=replace(base.data, tests=TESTS),
             localise=False,
             paper=published(*name.split("/")),
-            deviations=(*base.deviations, ALONE, AFFINE),
+            departures=(*base.departures, ALONE, AFFINE),
         )
 
     return recipe

@@ -21,10 +21,10 @@ def multirn_h_stream(scale: Scale) -> Recipe:
         recipe,
         name="beyond/multirn-h-stream",
         data=replace(recipe.data, name="sort-of-clevr-stream", questions="all", tests=tuple(FEWER.values())),
-        optim=Optim("adam", 1.5e-3, schedule="one-cycle", warmup=0.1, average=0.999),
+        optim=Optim("adam", 1.5e-3, schedule="warmup-cosine", warmup=0.1, ema_decay=0.999),
         epochs=longer,
-        non_relational_first=min(3, longer - 1),
-        deviations=(
+        curriculum_epochs=min(3, longer - 1),
+        departures=(
             COMPARED,
             f"{longer} epochs of 9,800 fresh images with all 36 questions each, one-cycle to 0.0015, averaged weights",
         ),

@@ -21,9 +21,9 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             scale=scale,
             data=replace(recipe.data, split="train", train=32, val=16, test=16),
             optim=replace(recipe.optim, milestones=()),
-            batch=16,
+            batch_size=16,
             epochs=1,
-            deviations=(*recipe.deviations, "a few images and one epoch: the figures mean nothing"),
+            departures=(*recipe.departures, "a few images and one epoch: the figures mean nothing"),
         )
     if scale == "cpu":
         epochs, peak, batch = 10, 0.05, 64
@@ -31,11 +31,11 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             recipe,
             scale=scale,
             data=replace(recipe.data, split="train"),
-            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.2),
-            batch=batch,
+            optim=replace(recipe.optim, lr=peak, schedule="warmup-cosine", milestones=(), warmup=0.2),
+            batch_size=batch,
             epochs=epochs,
-            deviations=(
-                *recipe.deviations,
+            departures=(
+                *recipe.departures,
                 "55,000 digits to train on and 5,000 to choose the best epoch by, instead of 60,000 and the last epoch",
                 f"{epochs} epochs in batches of {batch}, one-cycle to {peak:g}, instead of 30 epochs of falling rates",
             ),
@@ -52,11 +52,11 @@ def baseline(scale: Scale) -> Recipe:
         data=Data("scaled-mnist-v1", split="train+val"),
         model="scaled-mnist/baseline",
         optim=Optim("sgd", 0.01, momentum=0.9, milestones=(10, 20)),
-        batch=64,
+        batch_size=64,
         epochs=30,
         localise=True,
         paper=published("table1", "baseline"),
-        deviations=OPEN,
+        departures=OPEN,
     )
     return at_scale(recipe, scale)
 
@@ -88,8 +88,8 @@ def deformable(scale: Scale) -> Recipe:
     peak, clip = 0.01, 1.0
     return replace(
         recipe,
-        optim=replace(recipe.optim, lr=peak, clip=clip),
-        deviations=(*recipe.deviations, f"a rate of {peak:g} and gradients clipped to {clip:g}, instead of 7e-5"),
+        optim=replace(recipe.optim, lr=peak, clip_norm=clip),
+        departures=(*recipe.departures, f"a rate of {peak:g} and gradients clipped to {clip:g}, instead of 7e-5"),
     )
 
 

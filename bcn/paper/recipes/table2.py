@@ -20,20 +20,20 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             scale=scale,
             data=replace(recipe.data, train=4, test=2),
             optim=replace(recipe.optim, milestones=()),
-            batch=2,
+            batch_size=2,
             epochs=1,
-            deviations=(*recipe.deviations, "a few images and one epoch: the figures mean nothing"),
+            departures=(*recipe.departures, "a few images and one epoch: the figures mean nothing"),
         )
     if scale == "cpu":
         epochs, peak, batch = 60, 0.1, 64
         return replace(
             recipe,
             scale=scale,
-            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.2),
-            batch=batch,
+            optim=replace(recipe.optim, lr=peak, schedule="warmup-cosine", milestones=(), warmup=0.2),
+            batch_size=batch,
             epochs=epochs,
-            deviations=(
-                *recipe.deviations,
+            departures=(
+                *recipe.departures,
                 f"{epochs} epochs in batches of {batch}, one-cycle to {peak:g}, instead of 200 epochs of falling rates",
             ),
         )
@@ -49,11 +49,11 @@ def baseline(scale: Scale) -> Recipe:
         data=Data("stl10", split="train+val"),
         model="stl10/baseline",
         optim=Optim("sgd", 0.1, momentum=0.9, weight_decay=5e-4, milestones=(10, 40, 70, 100, 130, 160, 190)),
-        batch=128,
+        batch_size=128,
         epochs=200,
         augment=True,
         paper=published("table2", "baseline"),
-        deviations=OPEN,
+        departures=OPEN,
     )
     return at_scale(recipe, scale)
 

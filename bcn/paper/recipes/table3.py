@@ -28,10 +28,10 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             scale=scale,
             data=replace(recipe.data, train=4, val=2, test=2),
             optim=replace(recipe.optim, milestones=()),
-            batch=2,
+            batch_size=2,
             epochs=2,
-            non_relational_first=1,
-            deviations=(*recipe.deviations, "a few images and two epochs: the figures mean nothing"),
+            curriculum_epochs=1,
+            departures=(*recipe.departures, "a few images and two epochs: the figures mean nothing"),
         )
     if scale == "cpu":
         epochs, peak, first, average = 24, 0.0015, 2, 0.999
@@ -39,12 +39,14 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
             recipe,
             scale=scale,
             data=replace(recipe.data, questions="all"),
-            optim=replace(recipe.optim, lr=peak, schedule="one-cycle", milestones=(), warmup=0.1, average=average),
-            batch=8,
+            optim=replace(
+                recipe.optim, lr=peak, schedule="warmup-cosine", milestones=(), warmup=0.1, ema_decay=average
+            ),
+            batch_size=8,
             epochs=epochs,
-            non_relational_first=first,
-            deviations=(
-                *recipe.deviations,
+            curriculum_epochs=first,
+            departures=(
+                *recipe.departures,
                 SCHEDULE.format(epochs, peak),
                 f"non-relational questions alone for the first {first} epochs",
                 "all 36 questions about each training image instead of 20",
@@ -56,7 +58,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
 
 def reworded(recipe: Recipe, was: str, now: str) -> Recipe:
     """With one deviation in other words."""
-    return replace(recipe, deviations=tuple(now if said == was else said for said in recipe.deviations))
+    return replace(recipe, departures=tuple(now if said == was else said for said in recipe.departures))
 
 
 def lasting(recipe: Recipe, epochs: int) -> Recipe:
@@ -100,7 +102,7 @@ def cce_mlp(scale: Scale) -> Recipe:
 def multirn_no_bcn(scale: Scale) -> Recipe:
     """MultiRN without what the BCN broadcasts."""
     recipe = vary(multirn_h(scale), "table3/multirn-no-bcn", "sort-of-clevr/multirn-no-bcn")
-    return replace(recipe, deviations=(*recipe.deviations, KEEPS_PLANES))
+    return replace(recipe, departures=(*recipe.departures, KEEPS_PLANES))
 
 
 @row("table3/multirn")
@@ -118,10 +120,10 @@ def multirn_h(scale: Scale) -> Recipe:
         data=Data("sort-of-clevr-v1"),
         model="sort-of-clevr/multirn-h",
         optim=Optim("adam", 1e-3, milestones=(20,)),
-        batch=8,
+        batch_size=8,
         epochs=50,
         paper=published("table3", "multirn-h"),
-        deviations=(V1, *OPEN),
+        departures=(V1, *OPEN),
     )
     return at_scale(recipe, scale)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bcn.paper.recipes.row import row, vary
 from bcn.paper.tables import published
-from bcn.training.recipe import Data, Optim, Recipe, Scale
+from bcn.training.recipe import Auxiliary, Data, Optim, Recipe, Scale
 
 OPEN = (
     "all questions about an image are in the same step; the paper does not say how it groups them",
@@ -35,11 +35,11 @@ AS_PUBLISHED = Recipe(
     data=Data("clevr-v1.0"),
     model="clevr/multirn-h",
     optim=Optim("adam", 2.5e-4, weight_decay=1e-4, milestones=(200,)),
-    batch=6,
+    batch_size=6,
     epochs=400,
-    vectors="glove",
+    word_embeddings="glove",
     paper=published("table4", "multirn-h"),
-    deviations=(*OPEN, *OF_CLEVR),
+    departures=(*OPEN, *OF_CLEVR),
 )
 
 
@@ -57,18 +57,18 @@ def at_scale(recipe: Recipe, scale: Scale, *, sees: bool = True) -> Recipe:
             scale=scale,
             data=replace(data, train=4, val=2, test=2),
             optim=replace(recipe.optim, milestones=()),
-            batch=2,
+            batch_size=2,
             epochs=1,
-            vectors="random",
-            deviations=(*OPEN, *LIKE, "a few images and one epoch: the figures mean nothing"),
+            word_embeddings="random",
+            departures=(*OPEN, *LIKE, "a few images and one epoch: the figures mean nothing"),
         )
-    sight, pointing, answering, peak, batch = 5, 2, 6, 0.002, 16
+    objects, referents, answering, peak, batch = 5, 2, 6, 0.002, 16
     changed = (
         f"{answering} epochs of answers in steps of {batch} images, Muon instead of Adam, one-cycle to {peak:g}, "
         "averaged weights, gradients clipped, instead of 400 epochs of falling rates",
         f"weight decay of 0 instead of {recipe.optim.weight_decay:g}",
-        f"scenes and programs teach what sees the image, in training alone: for {sight} epochs before these the CNN "
-        f"tells what is where, for {pointing} the network points at the things that are meant, and then answers and "
+        f"scenes and programs teach what sees the image, in training alone: for {objects} epochs before these the CNN "
+        f"tells what is where, for {referents} the network points at the things that are meant, and then answers and "
         "points, with equal weight; multirn points with g, the others with a linear layer of their own; q-type and "
         "lstm are not taught",
         "the images of what sees them are moved by up to a 16th of their size, and half of them mirrored, with left "
@@ -84,19 +84,18 @@ def at_scale(recipe: Recipe, scale: Scale, *, sees: bool = True) -> Recipe:
             lr=peak,
             momentum=0.9,
             weight_decay=0.0,
-            schedule="one-cycle",
+            schedule="warmup-cosine",
             milestones=(),
             warmup=0.005,
-            clip=10.0,
-            average=0.999,
+            clip_norm=10.0,
+            ema_decay=0.999,
         ),
-        batch=batch,
-        epochs=sight + pointing + answering if sees else answering,
+        batch_size=batch,
+        epochs=objects + referents + answering if sees else answering,
         augment=sees,
-        sight=sight if sees else 0,
-        pointing=pointing if sees else 0,
-        vectors="random",
-        deviations=(*OPEN, *LIKE, *changed),
+        auxiliary=Auxiliary(objects, referents) if sees else None,
+        word_embeddings="random",
+        departures=(*OPEN, *LIKE, *changed),
     )
 
 
@@ -157,4 +156,4 @@ def multirn_h_224(scale: Scale) -> Recipe:
 
 def rival(name: str, scale: Scale, *, sees: bool = True) -> Recipe:
     recipe = vary(at_scale(AS_PUBLISHED, scale, sees=sees), f"table4/{name}", f"clevr/{name}")
-    return replace(recipe, deviations=(*recipe.deviations, OURS))
+    return replace(recipe, departures=(*recipe.departures, OURS))

@@ -27,14 +27,14 @@ def rate(optim: Optim, step: int, *, per_epoch: int, total: int) -> float:
     >>> steps = Optim("sgd", 0.1, milestones=(2, 3))
     >>> [round(rate(steps, step, per_epoch=1, total=4), 6) for step in range(4)]
     [0.1, 0.1, 0.01, 0.001]
-    >>> cycle = Optim("adam", 1.0, schedule="one-cycle", warmup=0.5)
+    >>> cycle = Optim("adam", 1.0, schedule="warmup-cosine", warmup=0.5)
     >>> [round(rate(cycle, step, per_epoch=1, total=8), 3) for step in range(8)]
     [0.25, 0.5, 0.75, 1.0, 1.0, 0.854, 0.5, 0.146]
     """
     warm = round(optim.warmup * total)
     if step < warm:
         return optim.lr * (step + 1) / warm
-    if optim.schedule == "one-cycle":
+    if optim.schedule == "warmup-cosine":
         return optim.lr * 0.5 * (1 + math.cos(math.pi * (step - warm) / (total - warm)))
     return optim.lr * 0.1 ** sum(step // per_epoch >= milestone for milestone in optim.milestones)
 
