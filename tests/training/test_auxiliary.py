@@ -247,7 +247,7 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     for recipe in (seeing, taught(1, 0), taught(1, 1)):
         record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
         weights.append(load_weights(tmp_path / "runs" / run_id(recipe, 0) / "last.safetensors")[0])
-        assert record["data"]["sight"] == open_sight(made, open_questions(made, "train"), (8, 8)).checksum()
+        assert record["data"]["objects"] == open_sight(made, open_questions(made, "train"), (8, 8)).checksum()
     assert ["accuracy" in epoch for epoch in record["curve"]] == [False, False, True]  # nothing is asked before
     assert record["data"]["train"] == pointed(made).checksum() != open_questions(made, "train").checksum()
     complete = Sets.open(seeing, made).complete(seeing)
