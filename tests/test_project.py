@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def run(code: str, *arguments: str) -> subprocess.CompletedProcess:
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
@@ -41,10 +41,10 @@ def base_modules() -> list[str]:
 
 
 def _name(requirement: str) -> str:
-    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
 
 
-def test_every_module_imports_with_the_base_dependencies_alone():
+def test_every_module_imports_with_the_base_dependencies_alone() -> None:
     """Only the server cannot be imported without FastAPI and its pydantic; `bcn serve` then says what to install."""
     names = [module.name for module in pkgutil.walk_packages(bcn.__path__, "bcn.") if "._" not in module.name]
     assert {"bcn.web.app", "bcn.web.static_site", "bcn.inference.export", "bcn.bench.runtime"} <= set(names)
@@ -67,14 +67,14 @@ for name in names:
     assert set(done.stdout.splitlines()) - {"bcn.web.schema pydantic"} == {"bcn.web.app fastapi"}
 
 
-def test_serving_without_the_extra_says_what_to_install():
+def test_serving_without_the_extra_says_what_to_install() -> None:
     code = "import sys; sys.modules['fastapi'] = None; sys.argv = ['bcn', 'serve']; from bcn.cli import main; main()"
     done = run(code)
     assert done.returncode == 2
     assert done.stderr == "bcn: `bcn serve` needs fastapi: install it with `pip install 'bcn[web]'`\n"
 
 
-def test_help_does_not_wait_for_torch():
+def test_help_does_not_wait_for_torch() -> None:
     done = run(
         "import sys; sys.argv = ['bcn', '--help']\n"
         "from bcn.cli import main\n"
@@ -85,7 +85,7 @@ def test_help_does_not_wait_for_torch():
     assert done.stdout.strip().endswith("False"), done.stdout + done.stderr
 
 
-def test_the_public_names_are_there():
+def test_the_public_names_are_there() -> None:
     for name in bcn.__all__:
         assert getattr(bcn, name) is not None
     assert PROJECT["version"] == bcn.__version__
@@ -93,7 +93,7 @@ def test_the_public_names_are_there():
         bcn.no_such_name  # noqa: B018
 
 
-def test_versions_of_dependencies_are_pinned():
+def test_versions_of_dependencies_are_pinned() -> None:
     pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
     wanted = [
         *PROJECT["dependencies"],
@@ -105,12 +105,12 @@ def test_versions_of_dependencies_are_pinned():
 
 
 @pytest.mark.parametrize("command", [[], ["--help"], ["models", "--help"], ["train", "--help"], ["bench", "--help"]])
-def test_commands_explain_themselves(command):
+def test_commands_explain_themselves(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", "bcn", *command], capture_output=True, text=True, check=False)
     assert "Usage" in done.stdout
 
 
-def test_bad_input_is_one_sentence_and_exit_code_2():
+def test_bad_input_is_one_sentence_and_exit_code_2() -> None:
     for command in (["train", "table3/multirnh"], ["train", "table3/multirn", "--scale", "huge"], ["table", "table9"]):
         done = subprocess.run([sys.executable, "-m", "bcn", *command], capture_output=True, text=True, check=False)
         assert done.returncode == 2

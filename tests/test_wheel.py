@@ -19,7 +19,7 @@ MADE = shutil.ignore_patterns(".*", "build", "dist", "runs", "demo", "*.egg-info
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory with both, built from a copy of the sources, with what is installed and so without a network."""
     copy = tmp_path_factory.mktemp("sources") / "bcn"
     shutil.copytree(ROOT, copy, ignore=MADE)
@@ -40,21 +40,21 @@ def sources() -> set[str]:
     return {str(file) for file in files if file.suffix != ".so" and "__pycache__" not in file.parts}
 
 
-def test_the_wheel_has_weights_page_tables_and_compiled_loops(built):
+def test_the_wheel_has_weights_page_tables_and_compiled_loops(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     needed = {name for name in sources() if not name.endswith((".c", ".h"))}
     assert needed <= names, sorted(needed - names)
-    for suffix in ("weights/index.json", "web/static/index.html", "paper/tables.toml", "py.typed"):
+    for suffix in ("inference/weights/index.json", "web/static/index.html", "paper/tables.toml", "py.typed"):
         assert f"bcn/{suffix}" in names
-    assert any(name.startswith("bcn/weights/") and name.endswith(".safetensors") for name in names)
+    assert any(name.startswith("bcn/inference/weights/") and name.endswith(".safetensors") for name in names)
     if shutil.which("cc"):
-        assert any(name.startswith("bcn/layers/kernel/_pooled") for name in names)
+        assert any(name.startswith("bcn/layers/fused/_pooled") for name in names)
     others = {name for name in names if not name.startswith(("bcn/", "bcn-"))}
     assert not others
 
 
-def test_the_sdist_has_what_builds_and_tests_it(built):
+def test_the_sdist_has_what_builds_and_tests_it(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
@@ -62,20 +62,10 @@ def test_the_sdist_has_what_builds_and_tests_it(built):
     assert needed | {"tests/conftest.py"} <= names, sorted(needed - names)
 
 
-def test_the_wheel_alone_answers(built, tmp_path):
+def test_the_wheel_alone_answers(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--target",
-        tmp_path / "at",
-    ]
-    subprocess.run([*command, wheel], check=True, capture_output=True)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*install, "--target", tmp_path / "at", wheel], check=True, capture_output=True)
     scene = Image.new("RGB", (75, 75), "white")
     scene.paste((255, 0, 0), (10, 10, 21, 21))
     scene.paste((0, 0, 255), (10, 50, 21, 61))

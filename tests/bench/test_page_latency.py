@@ -1,6 +1,7 @@
 """`bcn bench drag` drags in a real browser, and its record is of what the page said. Times are never asserted."""
 
 import json
+from pathlib import Path
 
 import pytest
 from helpers.small_weights import scene_run
@@ -15,7 +16,7 @@ from bcn.errors import BcnError
 
 
 @needs_chromium
-def test_the_record(tmp_path, monkeypatch):
+def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "drag.json"
     monkeypatch.setattr(
         "sys.argv", ["bcn", "bench", "drag", "--weights", str(scene_run()), "--rounds", "2", "--out", str(out)]
@@ -30,6 +31,6 @@ def test_the_record(tmp_path, monkeypatch):
     assert 0 < spread["low"] <= spread["median"] <= spread["high"]
 
 
-def test_weights_that_cannot_be_served_are_refused_in_a_sentence():
+def test_weights_that_cannot_be_served_are_refused_in_a_sentence() -> None:
     with pytest.raises(BcnError, match="did you mean 'sort-of-clevr/multirn-h'"):
         bench_drag("sort-of-clevr/multirnh", rounds=1, say=lambda _: None)

@@ -1,6 +1,8 @@
 """`bcn bench runtime` runs the same through both, and its record holds what it says. Times are never asserted."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +17,15 @@ from bcn.cli import main
 from bcn.inference.export import Named, onnx_content
 
 
-def test_both_answer_alike():
+def test_both_answer_alike() -> None:
     reasoner = bcn.load(digit_weights())
     content, _, _ = onnx_content(reasoner, Named(reasoner.model), ["logits", "centre"])
-    pair = jobs(reasoner, content, 1, 3, 1)
+    pair: dict[str, Any] = dict(jobs(reasoner, content, 1, 3, 1))
     for mine, exported in zip(pair["eager"](), pair["onnxruntime"](), strict=True):
         assert np.allclose(mine.numpy(), exported, atol=1e-5)
 
 
-def test_the_record(tmp_path, monkeypatch):
+def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "runtime.json"
     arguments = ["--weights", str(digit_weights()), "--rounds", "1", "--seconds", "0", "--out", str(out)]
     monkeypatch.setattr("sys.argv", ["bcn", "bench", "runtime", *arguments])

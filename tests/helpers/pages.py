@@ -3,11 +3,15 @@
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
 
 CHROMIUM = shutil.which("chromium")
 PATIENCE = 180_000
@@ -18,7 +22,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (De
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> "Iterator[Browser]":
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
         playwright.expect.set_options(timeout=PATIENCE)
@@ -27,15 +31,15 @@ def browser():
 
 
 @contextmanager
-def opened(browser, address: str, *, watch: list[str] | None = None, **context):
+def opened(browser: "Browser", address: str, *, watch: list[str] | None = None, **options: Any) -> "Iterator[Page]":
     """A page that fails its test when it asks for anything from elsewhere or fails; `watch` is told every request."""
-    context = browser.new_context(**context)
+    context = browser.new_context(**options)
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.add_init_script(f"Math.random = () => {CROWDED}")
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
-    context.on("request", lambda request: request.url.startswith(address) or troubles.append(request.url))
+    context.on("request", lambda request: None if request.url.startswith(address) else troubles.append(request.url))
     if watch is not None:
         context.on("request", lambda request: watch.append(request.url))
     page.goto(address)
@@ -45,7 +49,7 @@ def opened(browser, address: str, *, watch: list[str] | None = None, **context):
     assert not troubles
 
 
-def settled(page) -> list:
+def settled(page: "Page") -> list[Any]:
     """Wait until the answers are those about the scene that is shown; give its objects as [x, y, shape]."""
     page.wait_for_function(
         """() => {
@@ -57,30 +61,38 @@ def settled(page) -> list:
             return document.querySelector('#scene').dataset.answered === JSON.stringify(shown);
         }"""
     )
-    return json.loads(page.get_attribute("#scene", "data-answered"))
+    objects: list[Any] = json.loads(page.get_attribute("#scene", "data-answered") or "")
+    return objects
 
 
-def said(page, kind: str, colour: str) -> str:
-    return page.get_attribute(f"button[data-kind={kind}][data-colour={colour}]", "aria-label")
+def said(page: "Page", kind: str, colour: str) -> str:
+    return page.get_attribute(f"button[data-kind={kind}][data-colour={colour}]", "aria-label") or ""
 
 
 def truth(label: str) -> str:
-    answer, _, verdict = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, (.*)", label).groups()
+    parts = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, (.*)", label)
+    assert parts, label
+    answer, _, verdict = parts.groups()
     return answer if verdict == "right" else verdict.removeprefix("wrong: ")
 
 
-def drag(page, colour: str, x: int, y: int) -> None:
+def bounds(element: "Locator") -> Any:
+    box = element.bounding_box()
+    assert box
+    return box
+
+
+def drag(page: "Page", colour: str, x: int, y: int) -> None:
     """Drag an object there, and wait until it is."""
-    box = page.locator("#scene").bounding_box()
-    from_ = page.locator(f"#scene [data-colour={colour}] .body").bounding_box()
-    page.mouse.move(from_["x"] + from_["width"] / 2, from_["y"] + from_["height"] / 2)
+    box, start = (bounds(page.locator(f"#scene{part}")) for part in ("", f" [data-colour={colour}] .body"))
+    page.mouse.move(start["x"] + start["width"] / 2, start["y"] + start["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + (x + 0.5) / 75 * box["width"], box["y"] + (y + 0.5) / 75 * box["height"], steps=8)
     page.mouse.up()
     page.wait_for_selector(f"#scene [data-colour={colour}][aria-label$=' at {x}, {y}']")
 
 
-def ask_sentences(page) -> None:
+def ask_sentences(page: "Page") -> None:
     """Ask a question that is understood, and one that is not."""
     page.fill("#sentence", "how many objects have the SAME shape as the grey one")
     page.keyboard.press("Enter")

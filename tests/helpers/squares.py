@@ -28,7 +28,7 @@ def draw(path: Path, colour: str, squares: int, number: int) -> None:
 def clevr_layout(directory: Path, images: dict[str, int]) -> Path:
     """A directory as CLEVR's, with an image here and there that has fewer questions."""
     for split, count in images.items():
-        questions = []
+        questions: list[dict[str, object]] = []
         for index in range(count):
             colour, squares = list(COLOURS)[index % 3], 1 + index % 4
             name = f"CLEVR_{split}_{index:06d}.png"

@@ -1,0 +1,53 @@
+"""Run `bcn`, in this process or as one of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from typer.testing import CliRunner
+
+from bcn.cli import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_bcn(*arguments: object) -> str:
+    """What `bcn` prints on standard output, run in this process; what it raises, it raises here."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def start_bcn(*arguments: object, **environment: str) -> subprocess.Popen[str]:
+    """`bcn` as a process of its own, on one thread; its output can be read."""
+    return start_python("-m", "bcn", *arguments, environment=environment)
+
+
+def start_python(
+    *arguments: object, cwd: Path | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.Popen[str]:
+    """A Python that imports the package from this checkout; its output can be read."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    """Its standard output and error, when it has ended with this exit code."""
+    try:
+        out, err = process.communicate(timeout=900)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # torchrun takes its workers with it
+        out, err = process.communicate()
+    assert process.returncode == code, err
+    return out, err
