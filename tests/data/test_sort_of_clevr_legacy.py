@@ -59,3 +59,22 @@ def test_shortcuts_of_legacy(legacy: SortOfClevr) -> None:
     commonest = [float((answer[kind == k].bincount().max()) / (kind == k).sum()) for k in (3, 4, 5)]
     assert np.mean(commonest) == pytest.approx(0.44, abs=0.01)
     assert np.mean([*commonest[:2], 1.0]) == pytest.approx(0.667, abs=0.01)
+
+
+def test_v1_allows_about_a_third_of_legacy_scenes(legacy: SortOfClevr) -> None:
+    scenes = legacy.scenes(np.arange(9800))
+    x, y, shape = (part.astype(int) for part in scenes[:3])
+    off_middle = ((x != 37) & (y != 37)).all(axis=1)
+    other = ~np.eye(6, dtype=bool)
+    dx, dy = abs(x[:, :, None] - x[:, None]), abs(y[:, :, None] - y[:, None])
+    apart = ((dx >= 11) | (dy >= 11) | ~other).all(axis=(1, 2))
+    distance = np.sqrt(dx**2 + dy**2)
+    clear = np.ones(len(x), dtype=bool)
+    for extreme, nothing in ((np.min, np.inf), (np.max, -np.inf)):
+        square, circle = (
+            extreme(np.where(other & (shape[:, None] == each), distance, nothing), axis=2) for each in (0, 1)
+        )
+        both = np.isfinite(square) & np.isfinite(circle)
+        gap = abs(np.where(both, square, 0) - np.where(both, circle, 9))
+        clear &= (gap >= 1 - 1e-9).all(axis=1)
+    assert agrees(off_middle & apart & clear, 0.34, 2)

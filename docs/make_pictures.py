@@ -1,6 +1,5 @@
-"""Pictures of docs/reference/sort-of-clevr.md: `python -m bcn.data.sort_of_clevr.pictures docs/images` writes them."""
+"""Draws the pictures of docs/reference/sort-of-clevr.md into docs/images: `python docs/make_pictures.py`."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from bcn.data.sort_of_clevr.drawing import DISC, draw
 from bcn.data.sort_of_clevr.scene import SIDE, Scenes
 from bcn.io import atomic_write
 
+IMAGES = Path(__file__).parent / "images"
 SCALE = 3
 GAP = 6
 
@@ -56,7 +56,7 @@ def faults() -> list[np.ndarray]:
     return list(draw(Scenes(*(part[chosen] for part in scenes))))
 
 
-def main(directory: Path) -> None:
+def main() -> None:
     few = [make_sort_of_clevr(V1, "train", images=3, objects=objects)[[1]].image[0].numpy() for objects in (2, 3, 4, 5)]
     sheets = {
         "sort-of-clevr-v1.png": montage(
@@ -67,10 +67,10 @@ def main(directory: Path) -> None:
         "sort-of-clevr-pixels.png": pixels(),
     }
     for name, sheet in sheets.items():
-        with atomic_write(directory / name) as temporary:
+        with atomic_write(IMAGES / name) as temporary:
             sheet.quantize(16).save(temporary, format="PNG", optimize=True)
-        print(directory / name)
+        print(IMAGES / name)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()
