@@ -1,4 +1,4 @@
-"""The package as it is installed: light to import, complete without its extras, speaking of the project alone."""
+"""The package as it is installed, light to import and complete without its extras, and the order of its files."""
 
 import pkgutil
 import re
@@ -116,3 +116,35 @@ def test_bad_input_is_one_sentence_and_exit_code_2() -> None:
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
         assert "Traceback" not in done.stderr
+
+
+TEXT = {".py", ".c", ".h", ".js", ".css", ".html", ".md", ".toml", ".txt", ".json", ".cff", ""}
+
+
+def text_files(*folders: str) -> list[Path]:
+    """The files that people read, in these folders."""
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in TEXT]
+    return [path for path in files if path.is_file() and not {"__pycache__", ".mypy_cache"} & set(path.parts)]
+
+
+def test_no_file_is_a_drawer() -> None:
+    """A file is named after its idea."""
+    drawers = {"util", "utils", "helper", "helpers", "common", "misc", "tools", "lib"}
+    assert not [path for path in (ROOT / "bcn").rglob("*") if path.stem.strip("_") in drawers]
+
+
+def test_files_of_the_package_are_short() -> None:
+    long = {path.name: lines for path in text_files("bcn") if (lines := len(path.read_text().splitlines())) > 400}
+    long.pop("index.json", None)  # of the weights, written by the command that releases them
+    assert not long, "a file holds one idea"
+
+
+def test_no_picture_is_there_twice() -> None:
+    pictures = [path for path in (ROOT / "docs").rglob("*") if path.suffix in {".png", ".svg", ".jpg"}]
+    assert len({path.with_suffix("") for path in pictures}) == len(pictures)
+
+
+def test_no_file_names_a_place_on_one_machine() -> None:
+    files = [*text_files("bcn", "docs", "tests", "results", ".ci"), *ROOT.glob("*.md"), ROOT / "Makefile"]
+    assert len(files) > 300
+    assert not [path for path in files if re.search(r"(?<![\w.}])/(?:opt|work|root|home|Users)/", path.read_text())]
