@@ -16,8 +16,8 @@ SUBJECTS = {
     "Trained models": [
         "bcn.load",
         "bcn.Reasoner",
-        "bcn.inference.reasoner.Answer",
-        "bcn.inference.reasoner.Broadcast",
+        "bcn.inference.answer.Answer",
+        "bcn.inference.broadcast.Broadcast",
         "bcn.inference.export.export",
     ],
     "Data": ["bcn.data.sort_of_clevr.make_sort_of_clevr"],

@@ -55,8 +55,6 @@ def test_folders_of_one_room_have_an_order() -> None:
 
 
 OPEN: set[str] = {
-    "bcn.inference.demo -> bcn.paper.tables",
-    "bcn.inference.export -> bcn.web.static_site",
     "bcn.layers.reference -> bcn.models.blocks",
     "bcn.layers.reference -> bcn.models.sort_of_clevr",
     "bcn.training.environment -> bcn",

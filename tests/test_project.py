@@ -64,7 +64,8 @@ for name in names:
 """
     done = run(code, " ".join(names), " ".join(base_modules()))
     assert done.returncode == 0, done.stderr
-    assert set(done.stdout.splitlines()) - {"bcn.web.schema pydantic"} == {"bcn.web.app fastapi"}
+    server = {"bcn.web.app fastapi", "bcn.web.errors fastapi"}
+    assert set(done.stdout.splitlines()) - {"bcn.web.schema pydantic", "bcn.web.scenes pydantic"} == server
 
 
 def test_serving_without_the_extra_says_what_to_install() -> None:

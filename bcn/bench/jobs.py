@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.data.registry import open_dataset
-from bcn.inference.reasoner import load, shipped
+from bcn.inference.reasoner import list_weights, load
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.reference import literal
 from bcn.layers.relation import MultiRelation, PairRelation
@@ -35,7 +35,7 @@ def build(name: str, form: Form) -> nn.Module:
 def inputs(name: str, form: Form, images: int, questions: int) -> tuple[Tensor, ...]:
     """Random images, and random distinct questions for the models that take them; real ones for one that is trained."""
     if form == "trained":
-        data = open_dataset(shipped()[name]["data"], "val", images=images, questions="all")
+        data = open_dataset(list_weights()[name]["data"], "val", images=images, questions="all")
         batch = data[range(images)]
         assert batch.question is not None
         return load(name).preprocessing(batch.image), batch.question[:, :questions].float()

@@ -7,7 +7,7 @@ import torch
 
 from bcn.bench.jobs import Job
 from bcn.bench.measure import alternate, threads
-from bcn.inference.export import Named, onnx_content, random_inputs
+from bcn.inference.export import NamedInputs, onnx_content, random_inputs
 from bcn.inference.reasoner import Reasoner
 from bcn.training.environment import cores, keep_memory
 
@@ -19,7 +19,7 @@ def bench_runtime(reasoner: Reasoner, *, rounds: int, seconds: float, say: Calla
     """Milliseconds of a call, answers per second and their ratio, at one thread and at all."""
     keep_memory()
     say(f"exporting {reasoner.name}")
-    content, _, difference = onnx_content(reasoner, Named(reasoner.model), ["logits", "centre"])
+    content, _, difference = onnx_content(reasoner, NamedInputs(reasoner.model), ["logits", "centre"])
     figures: dict[str, Any] = {"weights": reasoner.name, "difference": difference}
     for count in sorted({1, cores()}):
         say(f"eager and onnxruntime, {count} threads")

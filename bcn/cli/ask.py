@@ -13,13 +13,15 @@ from bcn.cli import app
 if TYPE_CHECKING:
     from PIL import Image
 
-    from bcn.inference.reasoner import Answer, Reasoner
+    from bcn.inference.answer import Answer
+    from bcn.inference.broadcast import Broadcast
+    from bcn.inference.reasoner import Reasoner
 
 ImageArgument = Annotated[str, typer.Argument(metavar="IMAGE", help="An image file; - reads standard input.")]
 MapOption = Annotated[
-    Path | None, typer.Option("--map", help="Write the image with what is broadcast from where over it.")
+    Path | None, typer.Option("--map", help="Write the image with the activation map of the BCN over it.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WEIGHTS_HELP = "Name of shipped weights, a run's directory or a weights file."
 RUNNERS_UP = 2
 
@@ -36,10 +38,10 @@ def ask(
     from bcn.inference.reasoner import load
 
     reasoner, picture = load(weights), _open(image)
-    answers = reasoner.ask(picture, questions)
-    _write_map(reasoner, picture, map_)
+    answers, broadcast = reasoner.answer_with_broadcast(picture, reasoner.encode(questions))
+    _write_map(reasoner, picture, broadcast, map_)
     if as_json:
-        _print_json(reasoner, image, map_, answers=[_plain(answer) for answer in answers])
+        _print_json(reasoner, image, map_, answers=[answer.to_dict() for answer in answers])
         return
     for answer in answers:
         print(f"{answer.question}\n  {_line(answer)}")
@@ -52,14 +54,14 @@ def find(
     map_: MapOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what an image shows, and where."""
+    """Classify an image and, with weights that localise, find where the object is."""
     from bcn.inference.reasoner import load
 
     reasoner, picture = load(weights), _open(image)
-    answer = reasoner.find(picture)
-    _write_map(reasoner, picture, map_, answer.centre)
+    (answer,), broadcast = reasoner.answer_with_broadcast(picture)
+    _write_map(reasoner, picture, broadcast, map_, answer.centre)
     if as_json:
-        _print_json(reasoner, image, map_, **_plain(answer))
+        _print_json(reasoner, image, map_, **answer.to_dict())
         return
     print(_line(answer))
     if answer.centre is not None:
@@ -84,26 +86,27 @@ def _open(image: str) -> "Image.Image":
 
 
 def _write_map(
-    reasoner: "Reasoner", picture: "Image.Image", path: Path | None, centre: tuple[float, float] | None = None
+    reasoner: "Reasoner",
+    picture: "Image.Image",
+    broadcast: "Broadcast | None",
+    path: Path | None,
+    centre: tuple[float, float] | None = None,
 ) -> None:
+    from bcn.errors import BcnError
     from bcn.inference.overlay import overlay, write_picture
 
-    if path is not None:
-        write_picture(overlay(picture, reasoner.broadcast(picture).counts(), centre=centre), path)
+    if path is None:
+        return
+    if broadcast is None:
+        raise BcnError(f"{reasoner.name} has no BCN and so no map: leave out --map, or choose other --weights")
+    write_picture(overlay(picture, broadcast.counts(), centre=centre), path)
 
 
 def _line(answer: "Answer") -> str:
-    others = ", ".join(f"{name} {100 * share:.1f} %" for name, share in answer.others[:RUNNERS_UP])
+    others = ", ".join(f"{name} {100 * probability:.1f} %" for name, probability in answer.others[:RUNNERS_UP])
     return f"{answer.answer} {100 * answer.probability:.1f} %  ({others})"
 
 
-def _plain(answer: "Answer") -> dict[str, Any]:
-    plain: dict[str, Any] = {} if answer.question is None else {"question": answer.question}
-    plain |= {"answer": answer.answer, "probability": answer.probability}
-    plain["others"] = [{"answer": name, "probability": share} for name, share in answer.others]
-    return plain if answer.centre is None else plain | {"centre": answer.centre}
-
-
-def _print_json(reasoner: "Reasoner", image: str, map_: Path | None, **found: Any) -> None:
-    where = {} if map_ is None else {"map": str(map_)}
-    print(json.dumps({"weights": reasoner.name, "image": image, **found, **where}, indent=2))
+def _print_json(reasoner: "Reasoner", image: str, map_: Path | None, **content: Any) -> None:
+    written = {} if map_ is None else {"map": str(map_)}
+    print(json.dumps({"weights": reasoner.name, "image": image, **content, **written}, indent=2))

@@ -9,8 +9,9 @@ from bcn.cli import app
 
 
 @app.command()
-def demo(out: Annotated[Path, typer.Option(help="Where pictures are written.")] = Path("demo")) -> None:
-    """Do the main job once: make new scenes, answer all questions about them, draw some."""
+def demo(out: Annotated[Path, typer.Option(help="The directory to write pictures into.")] = Path("demo")) -> None:
+    """Make new scenes, answer all questions about them with the shipped weights, and draw some."""
     from bcn.inference.demo import demo as run
+    from bcn.paper.tables import published
 
-    run(out)
+    run(out, published=dict(published("table3", "multirn-h")))

@@ -11,17 +11,25 @@ from bcn.cli import app
 @app.command()
 def export(
     weights: Annotated[str, typer.Argument(help="Name of shipped weights, a run's directory or a weights file.")],
-    directory: Annotated[Path, typer.Argument(help="Where it is written.")],
+    directory: Annotated[Path, typer.Argument(help="The directory to write into.")],
     to: Annotated[str, typer.Option(help="onnx, torch-export, safetensors or web.")] = "onnx",
     runtime: Annotated[
         Path | None, typer.Option(help="For web: the unpacked npm package onnxruntime-web (default: npm fetches it).")
     ] = None,
 ) -> None:
-    """Write a trained model for other programs, after comparing what is written with the model."""
-    from bcn.inference.export import TOLERANCE
+    """Export a trained model, after comparing the exported one with the original."""
+    from bcn.errors import did_you_mean
+    from bcn.inference.export import FORMATS, TOLERANCE
     from bcn.inference.export import export as write
     from bcn.inference.reasoner import load
 
-    written = write(load(weights), to, directory, runtime=runtime)
-    print(f"{written.path}\ninputs: {written.free}")
-    print(f"largest difference from the model: {written.difference:.1e} of the outputs' size (accepted: {TOLERANCE:g})")
+    if to == "web":
+        from bcn.web.static_site import write_site
+
+        result = write_site(load(weights), directory, runtime=runtime)
+    elif to in FORMATS:
+        result = write(load(weights), to, directory)
+    else:
+        raise did_you_mean("format", to, (*FORMATS, "web"))
+    print(f"{result.path}\ninputs: {result.shapes}")
+    print(f"largest difference from the model: {result.difference:.1e} of the outputs' size (accepted: {TOLERANCE:g})")

@@ -15,19 +15,19 @@ def serve(
         list[str] | None,
         typer.Option(help="Shipped weights, a run's directory or a weights file; repeatable (default: all shipped)."),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 takes a free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8000,
 ) -> None:
-    """Show the page: drag objects and see answers change, draw a digit and see it found."""
+    """Serve the page: drag objects and watch the answers change, draw a digit and see it found."""
     try:
         import uvicorn
 
         from bcn.web.app import make_app
     except ModuleNotFoundError as error:
         raise BcnError(f"`bcn serve` needs {error.name}: install it with `pip install 'bcn[web]'`") from error
-    from bcn.inference.reasoner import load, shipped
+    from bcn.inference.reasoner import list_weights, load
 
-    index = shipped()
+    index = list_weights()
     names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # what the page shows first
     if not names:
         raise BcnError(

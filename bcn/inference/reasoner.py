@@ -1,10 +1,9 @@
 """Ask a trained model about an image: `bcn.load(name)` gives a Reasoner, `reasoner.ask(image, questions)` its answers.
 
-Q questions of D numbers, A answers, K broadcast channels, C x H x W pixels, h x w positions of the map the BCN sees.
+Q questions of D numbers, A answers, C x H x W pixels.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,54 +16,35 @@ from bcn.data.images import Picture, fit, read_picture, resize
 from bcn.data.sort_of_clevr import from_sentence, to_sentence
 from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary
 from bcn.errors import BcnError, did_you_mean
+from bcn.inference.answer import Answer
+from bcn.inference.broadcast import Broadcast, Output, forward_with_broadcast, pool
 from bcn.io import checksum, read_json
 from bcn.models.registry import image_shape, list_models
-from bcn.training.evaluate import ask as run
 from bcn.training.weights import load_trained
 
 WEIGHTS = Path(__file__).parent / "weights"
-NEEDED = ("model", "answers", "kinds", "preprocessing", "data", "scale", "localise")
-"""what a weights file says of itself to be asked"""
-READERS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
+REQUIRED = ("model", "answers", "kinds", "preprocessing", "data", "scale", "localise")
+"""what the description in a weights file has to contain"""
+SENTENCE_CODECS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
     "sort-of-clevr": (from_sentence, to_sentence)
 }
-"""by family of models: a sentence as numbers, and back as it was understood"""
+"""by family of models: what turns a sentence into a question vector, and back into a sentence"""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a model answers, how sure it is, and what else it could be."""
+class EncodedQuestions(NamedTuple):
+    """Questions as a model takes them."""
 
-    answer: str
-    probability: float
-    others: tuple[tuple[str, float], ...]
-    """the other answers with their probabilities, the most probable first"""
-    question: str | None = None
-    """as it was understood; None where nothing was asked"""
-    centre: tuple[float, float] | None = None
-    """x and y as shares of the image's sides, for models that say where"""
-
-
-class Broadcast(NamedTuple):
-    """What a BCN broadcasts about an image."""
-
-    value: np.ndarray
-    """(K,)"""
-    position: np.ndarray
-    """(K,) from where in the map each channel came, counted row by row"""
-    size: tuple[int, int]
-    """h and w"""
-
-    def counts(self) -> np.ndarray:
-        """(h, w) how many channels each position supplied (section 5.4); a channel that is zero carries nothing."""
-        return np.bincount(self.position[self.value > 0], minlength=self.size[0] * self.size[1]).reshape(self.size)
+    numbers_QD: np.ndarray
+    """question vectors, or token indices padded with 0"""
+    texts: list[str]
+    """each question as the model understood it"""
 
 
 class Reasoner:
-    """A trained model with everything it needs to be asked: how images are prepared, what its answers are called."""
+    """A trained model with what using it takes: the preprocessing of images and the names of its answers."""
 
     def __init__(self, name: str, model: nn.Module, description: dict[str, Any]) -> None:
-        if missing := [key for key in NEEDED if key not in description]:
+        if missing := [key for key in REQUIRED if key not in description]:
             raise BcnError(f"{name} does not say its {' and '.join(missing)}; give weights that `bcn train` wrote")
         self.name, self.model, self.description = name, model.eval(), description
         self.family = str(description["model"]).split("/")[0]
@@ -75,85 +55,114 @@ class Reasoner:
         return f"Reasoner({self.name!r}, {self.description['model']}, trained on {self.description['data']})"
 
     @property
-    def asks(self) -> bool:
-        """Whether it answers questions; otherwise it says what an image shows."""
-        return bool(self.description["kinds"]) or self.in_words
+    def takes_questions(self) -> bool:
+        """Whether it answers questions; otherwise it classifies images, and may localise."""
+        return bool(self.description["kinds"]) or self.takes_words
 
     @property
-    def in_words(self) -> bool:
-        """Whether it reads a question word by word."""
+    def takes_words(self) -> bool:
+        """Whether a question is a sequence of words of its vocabulary, read by a question encoder."""
         return "words" in self.description
 
     @property
-    def broadcasts(self) -> bool:
+    def question_dtype(self) -> torch.dtype:
+        """Of encoded questions: token indices are integers, question vectors are not."""
+        return torch.int64 if self.takes_words else torch.float32
+
+    @property
+    def has_bcn(self) -> bool:
+        """Whether the model has a BCN, and so an activation map."""
         return getattr(self.model, "broadcast", None) is not None
 
     def ask(self, image: Picture, questions: str | Sequence[str]) -> list[Answer]:
-        """The answer to each question; all of them share one pass over the image."""
+        """Answer each question; all of them share one pass of the CNN and the BCN over the image.
+
+        Args:
+            image: a path, a PIL image, or an array of uint8 (H, W) or (H, W, 3).
+            questions: one question in English, or several.
+        """
+        encoded = self.encode(questions)
+        return self.answer_with_broadcast(image, encoded)[0] if encoded.texts else []
+
+    def find(self, image: Picture) -> Answer:
+        """Classify an image and, where the model was trained to localise, say where the object is."""
+        (answer,), _ = self.answer_with_broadcast(image)
+        return answer
+
+    def encode(self, questions: str | Sequence[str]) -> EncodedQuestions:
+        """Questions in English as the numbers that the model takes."""
         questions = [questions] if isinstance(questions, str) else questions
         if not isinstance(questions, Sequence) or not all(isinstance(question, str) for question in questions):
             raise BcnError(f"{questions!r} was asked: accepted are a sentence or a list of them")
-        if not self.asks:
-            raise BcnError(f"{self.name} takes no questions: it says what an image shows, with `find`")
-        if self.family not in READERS and not self.in_words:
-            raise BcnError(f"{self.name} takes no sentences: weights for {' and '.join(READERS)} do")
+        if not self.takes_questions:
+            raise BcnError(f"{self.name} takes no questions: it classifies an image, with `find`")
+        if self.family not in SENTENCE_CODECS and not self.takes_words:
+            raise BcnError(f"{self.name} takes no sentences: weights for {' and '.join(SENTENCE_CODECS)} do")
         if not questions:
-            return []
-        if self.in_words:
-            question_QD, understood = read_words(questions, self.description["words"])
-        else:
-            read, write = READERS[self.family]
-            question_QD = np.stack([read(question) for question in questions])
-            understood = [write(bits) for bits in question_QD]
-        probability_QA = self.probabilities(image, question_QD)
-        return [self._answer(row, question=text) for row, text in zip(probability_QA, understood, strict=True)]
+            return EncodedQuestions(np.zeros((0, 0)), [])
+        if self.takes_words:
+            return encode_words(questions, self.description["words"])
+        encode, decode = SENTENCE_CODECS[self.family]
+        numbers_QD = np.stack([encode(question) for question in questions])
+        return EncodedQuestions(numbers_QD, [decode(numbers) for numbers in numbers_QD])
 
-    def find(self, image: Picture) -> Answer:
-        """What an image shows and, where the model was trained to say it, where."""
-        if self.asks:
+    def answer_with_broadcast(
+        self, image: Picture, questions: EncodedQuestions | None = None
+    ) -> tuple[list[Answer], Broadcast | None]:
+        """The answers, and what the BCN broadcasts, from one forward pass; None for a model without a BCN.
+
+        Args:
+            questions: what `encode` gives; without questions, the class of the image is the one answer.
+        """
+        if questions is None and self.takes_questions:
             raise BcnError(f"{self.name} answers questions: use `ask`, or weights for Scaled-MNIST to find digits")
-        logits_1A, centre_12 = self._run(image, None)
-        x_y = centre_12[0].tolist() if centre_12 is not None and self.description["localise"] else None
-        return self._answer(logits_1A.softmax(-1)[0].numpy(), centre=(x_y[0], x_y[1]) if x_y else None)
+        output = self._forward(image, None if questions is None else questions.numbers_QD)
+        probability_QA, centre = output.logits.softmax(-1), None
+        if questions is not None:
+            probability_QA = probability_QA[0]
+        elif output.centre_B2 is not None and self.description["localise"]:
+            x, y = output.centre_B2[0].tolist()
+            centre = (x, y)
+        texts = [None] if questions is None else questions.texts
+        answers = [
+            Answer.ranked(self.answers, probability_A, question=text, centre=centre)
+            for probability_A, text in zip(probability_QA.tolist(), texts, strict=True)
+        ]
+        return answers, None if output.pooled is None else Broadcast.of(output.pooled)
 
     def probabilities(self, image: Picture, question_QD: np.ndarray) -> np.ndarray:
-        """(Q, A) of questions as the numbers that the model takes."""
-        numbers = np.asarray(question_QD, np.int64 if self.in_words else np.float32)
-        logits_1QA, _ = self._run(image, torch.from_numpy(numbers)[None])
-        return np.asarray(logits_1QA[0].softmax(-1))
+        """(Q, A) of questions that are already encoded."""
+        return np.asarray(self._forward(image, question_QD).logits[0].softmax(-1))
 
     @torch.inference_mode()
     def broadcast(self, image: Picture) -> Broadcast:
-        """What its BCN broadcasts about an image, and from where."""
-        if not self.broadcasts:
+        """What the BCN broadcasts about an image, and from where."""
+        if not self.has_bcn:
             raise BcnError(f"{self.name} has no BCN and so no map: choose weights of a model with one")
-        map_1Chw = self.model.features(self.pixels(image))  # type: ignore[operator]
-        value_1K, position_1K = self.model.broadcast.pooled(map_1Chw)  # type: ignore[operator, union-attr]
-        return Broadcast(value_1K[0].numpy(), position_1K[0].numpy(), (map_1Chw.shape[2], map_1Chw.shape[3]))
+        return Broadcast.of(pool(self.model, self.pixels(image)))
 
     def pixels(self, image: Picture) -> Tensor:
         """(1, C, H, W) as the model sees it."""
         size = image_shape(str(self.description["model"]))
-        pixels_CHW = resize(read_picture(image), size) if self.in_words else fit(read_picture(image), size)
+        pixels_CHW = resize(read_picture(image), size) if self.takes_words else fit(read_picture(image), size)
         return self.preprocessing(torch.from_numpy(pixels_CHW)[None])
 
     @torch.inference_mode()
-    def _run(self, image: Picture, question_1QD: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        return run(self.model, self.pixels(image), question_1QD)
+    def _forward(self, image: Picture, question_QD: np.ndarray | None) -> Output:
+        if question_QD is None:
+            return forward_with_broadcast(self.model, self.pixels(image), None)
+        question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None]
+        return forward_with_broadcast(self.model, self.pixels(image), question_1QD)
 
-    def _answer(self, probability_A: np.ndarray, **more: Any) -> Answer:
-        ranked = sorted(zip(self.answers, probability_A.tolist(), strict=True), key=lambda pair: -pair[1])
-        return Answer(*ranked[0], tuple(ranked[1:]), **more)
 
-
-def shipped(directory: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The weights that come with the package: by name, the file, its checksum and its evidence."""
+def list_weights(directory: Path | None = None) -> dict[str, dict[str, Any]]:
+    """The weights that ship with the package: by name, the file, its checksum and its evidence."""
     index = (directory or WEIGHTS) / "index.json"
     return dict(read_json(index, "install bcn again")) if index.exists() else {}
 
 
-def read_words(questions: Sequence[str], words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Questions as the numbers of their words, padded with 0, and as they were understood, ? for an unknown word."""
+def encode_words(questions: Sequence[str], words: Sequence[str]) -> EncodedQuestions:
+    """Questions as token indices, padded with 0; in the texts, ? stands for a word that is not in the vocabulary."""
     vocabulary = Vocabulary(tuple(words))
     encoded = [vocabulary.encode(question) for question in questions]
     for question, numbers in zip(questions, encoded, strict=True):
@@ -163,7 +172,7 @@ def read_words(questions: Sequence[str], words: Sequence[str]) -> tuple[np.ndarr
     padded_QL = np.zeros((len(encoded), max(map(len, encoded))), np.int64)
     for row, numbers in zip(padded_QL, encoded, strict=True):
         row[: len(numbers)] = numbers
-    return padded_QL, [" ".join(vocabulary.decode(numbers)) for numbers in encoded]
+    return EncodedQuestions(padded_QL, [" ".join(vocabulary.decode(numbers)) for numbers in encoded])
 
 
 def load(name: str | Path) -> Reasoner:
@@ -175,7 +184,7 @@ def load(name: str | Path) -> Reasoner:
     """
     if not isinstance(name, str | Path):
         raise BcnError(f"{name!r} is no name of weights: give that of shipped ones, or a path")
-    index = shipped()
+    index = list_weights()
     if str(name) in index:
         entry = index[str(name)]
         path = WEIGHTS / entry["file"]

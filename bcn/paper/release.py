@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bcn.errors import BcnError
-from bcn.inference.reasoner import WEIGHTS, shipped
+from bcn.inference.reasoner import WEIGHTS, list_weights
 from bcn.io import atomic_write, checksum, write_json
 from bcn.models.cost import count_parameters, executed_macs, literal_macs, on_meta
 from bcn.models.registry import image_shape
@@ -25,7 +25,7 @@ def ship(run: Path, *, directory: Path = WEIGHTS) -> str:
         raise BcnError(f"{begun.path} is not finished; let `bcn train` end it first")
     if begun.manifest["overridden"]:
         raise BcnError(f"{begun.path} was trained with --set; what is shipped is a recipe as it stands, so train that")
-    description, index = load_trained(source)[1], shipped(directory)
+    description, index = load_trained(source)[1], list_weights(directory)
     epoch = record["best_epoch"] or begun.recipe.epochs
     origin = {"recipe": begun.recipe.name, "scale": begun.recipe.scale, "seed": begun.manifest["seed"], "epoch": epoch}
     if description | origin != description:

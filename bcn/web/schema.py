@@ -1,93 +1,97 @@
-"""What the server takes and gives, as its OpenAPI document describes it."""
+"""The requests and responses of the server, as its OpenAPI document describes them."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-Sentence = Annotated[str, Field(max_length=1000)]
+QuestionText = Annotated[str, Field(max_length=1000)]
 
 
-class Object(BaseModel):
+class SceneObject(BaseModel):
     colour: Literal["red", "green", "blue", "orange", "gray", "yellow"]
     shape: Literal["square", "circle"]
     x: int = Field(ge=5, le=69, description="of the centre, in pixels of the 75x75 image")
     y: int = Field(ge=5, le=69)
 
 
-class Scene(BaseModel):
-    objects: list[Object] = Field(min_length=2, max_length=6)
-    questions: list[Sentence] | None = Field(None, max_length=100, description="in English; all questions if absent")
+class SceneRequest(BaseModel):
+    objects: list[SceneObject] = Field(min_length=2, max_length=6)
+    questions: list[QuestionText] | None = Field(
+        None, max_length=100, description="in English; all questions about these objects if absent"
+    )
     weights: str | None = None
 
 
-class Share(BaseModel):
+class Candidate(BaseModel):
     answer: str
     probability: float
 
 
-class Asked(Share):
-    question: str = Field(description="as it was understood")
-    others: list[Share]
+class Answer(Candidate):
+    question: str = Field(description="as the model understood it")
+    others: list[Candidate] = Field(description="the runners-up, the most probable first")
 
 
-class Judged(Asked):
+class CheckedAnswer(Answer):
     kind: str
     colour: str
-    truth: str
+    truth: str = Field(description="the true answer")
 
 
-class Map(BaseModel):
+class BroadcastMap(BaseModel):
     rows: int
     columns: int
-    position: list[int] = Field(description="whence each channel came, counted row by row; -1 for one that is silent")
+    position: list[int] = Field(
+        description="where in the feature map each channel's maximum comes from, counted row by row; -1: dead channel"
+    )
 
 
 class Weights(BaseModel):
-    weights: str
+    weights: str = Field(description="the name of the weights")
     family: str
-    broadcasts: bool
+    has_bcn: bool
     model: str
     data: str
     scale: str
 
 
-class Found(Weights, Share):
-    others: list[Share]
-    centre: tuple[float, float] | None = Field(description="x and y as shares of the image's sides")
-    broadcast: Map | None
+class Detection(Weights, Candidate):
+    others: list[Candidate]
+    centre: tuple[float, float] | None = Field(None, description="x and y from 0 to 1, for models that localise")
+    broadcast: BroadcastMap | None
 
 
-class Reasoned(BaseModel):
+class SceneResponse(BaseModel):
     weights: str
-    answers: list[Judged]
-    broadcast: Map | None
+    answers: list[CheckedAnswer]
+    broadcast: BroadcastMap | None
     milliseconds: float
 
 
-class AskedAll(BaseModel):
+class AnswerResponse(BaseModel):
     weights: str
-    answers: list[Asked]
+    answers: list[Answer]
     milliseconds: float
 
 
-class FoundAll(BaseModel):
-    found: list[Found]
+class DetectionResponse(BaseModel):
+    detections: list[Detection]
     milliseconds: float
 
 
 class RandomScene(BaseModel):
-    objects: list[Object]
+    objects: list[SceneObject]
 
 
-class Known(BaseModel):
+class QuestionAnswer(BaseModel):
     question: str
     answer: str
 
 
-class Rendered(BaseModel):
+class RenderedScene(BaseModel):
     image: str = Field(description="a PNG file in base64")
-    questions: list[Known] = Field(description="with their true answers")
+    questions: list[QuestionAnswer] = Field(description="with their true answers")
 
 
-class Problem(BaseModel):
+class ErrorResponse(BaseModel):
     error: str = Field(description="one sentence: what was given, what is accepted, what to do")

@@ -14,12 +14,12 @@ pytest.importorskip("onnxscript", reason="needs the extra onnx")
 import bcn
 from bcn.bench.runtime import CASES, jobs
 from bcn.cli import main
-from bcn.inference.export import Named, onnx_content
+from bcn.inference.export import NamedInputs, onnx_content
 
 
 def test_both_answer_alike() -> None:
     reasoner = bcn.load(digit_weights())
-    content, _, _ = onnx_content(reasoner, Named(reasoner.model), ["logits", "centre"])
+    content, _, _ = onnx_content(reasoner, NamedInputs(reasoner.model), ["logits", "centre"])
     pair: dict[str, Any] = dict(jobs(reasoner, content, 1, 3, 1))
     for mine, exported in zip(pair["eager"](), pair["onnxruntime"](), strict=True):
         assert np.allclose(mine.numpy(), exported, atol=1e-5)

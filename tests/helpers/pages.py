@@ -94,9 +94,9 @@ def drag(page: "Page", colour: str, x: int, y: int) -> None:
 
 def ask_sentences(page: "Page") -> None:
     """Ask a question that is understood, and one that is not."""
-    page.fill("#sentence", "how many objects have the SAME shape as the grey one")
+    page.fill("#question", "how many objects have the SAME shape as the grey one")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#said:has-text('same shape as the gray one?')")
-    page.fill("#sentence", "who painted it?")
+    page.wait_for_selector("#ask-answer:has-text('same shape as the gray one?')")
+    page.fill("#question", "who painted it?")
     page.click("#ask-form button")
-    page.wait_for_selector("#said.failed:has-text('ask about one colour')")
+    page.wait_for_selector("#ask-answer.failed:has-text('ask about one colour')")

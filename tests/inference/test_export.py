@@ -15,7 +15,7 @@ import bcn
 from bcn.cli import main
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.export import Free, compare, export
+from bcn.inference.export import DynamicShapes, compare, export
 from bcn.inference.reasoner import Reasoner
 from bcn.layers.baselines.film import Film
 
@@ -110,8 +110,8 @@ def test_the_examples_run_without_torch_and_bcn(exported, tmp_path, number):
 def test_torch_export_of_a_finder(tmp_path):
     written = export(bcn.load(digit_weights()), "torch-export", tmp_path)
     assert written.path == tmp_path / "scaled-mnist-bcn.pt2"
-    assert written.free.images
-    assert written.free.size
+    assert written.shapes.images
+    assert written.shapes.size
     about: dict[str, str] = {"bcn.json": ""}
     program = torch.export.load(written.path, extra_files=about)
     assert json.loads(about["bcn.json"])["model"] == "scaled-mnist/bcn"
@@ -128,8 +128,8 @@ def test_a_model_of_fixed_size_stays_so(tmp_path):
     torch.manual_seed(0)
     description = bcn.load(scene_run()).description | {"model": "sort-of-clevr/mlp"}
     written = export(Reasoner("mlp", bcn.create_model("sort-of-clevr/mlp"), description), "torch-export", tmp_path)
-    assert not written.free.size
-    assert written.free.questions
+    assert not written.shapes.size
+    assert written.shapes.questions
     program = torch.export.load(written.path).module()
     assert program(*inputs(2, 9, 75, 75)).shape == (2, 9, 10)
     with pytest.raises(Exception, match=r"[Gg]uard"):
@@ -150,7 +150,7 @@ def test_safetensors_are_loaded_again(tmp_path):
 def test_torch_export_of_a_model_that_reads_words(tmp_path):
     reasoner = bcn.load(read_by_word())
     written = export(reasoner, "torch-export", tmp_path)
-    assert written.free == Free(words=True)
+    assert written.shapes == DynamicShapes(words=True)
     program = torch.export.load(written.path).module()
     for size in ((1, 1, 1, 128, 128), (2, 5, 43, 100, 150)):
         image, question = spoken(*size)
@@ -162,7 +162,7 @@ def test_torch_export_of_a_model_that_reads_words(tmp_path):
 def test_question_types_leave_all_free(tmp_path):
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
     written = export(bcn.load(word_weights("clevr/q-type")), "onnx", tmp_path)
-    assert written.free == Free(words=True)
+    assert written.shapes == DynamicShapes(words=True)
     assert written.difference < 1e-4
 
 
@@ -184,9 +184,9 @@ def test_a_difference_is_refused():
         logits, centre = reasoner.model(image)
         return [logits, centre + 5e-4]
 
-    with pytest.raises(BcnError, match="what was exported differs"):
-        compare(reasoner, wrong, free=Free())
-    assert compare(reasoner, reasoner.model, free=Free()) == 0
+    with pytest.raises(BcnError, match="exported model differs"):
+        compare(reasoner, wrong, DynamicShapes())
+    assert compare(reasoner, reasoner.model, DynamicShapes()) == 0
 
 
 def test_unknown_formats_and_missing_packages_are_answered(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from bcn.data.images import fit, read_picture
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
 from bcn.inference.overlay import overlay, write_picture
+from bcn.inference.reasoner import list_weights
 from bcn.training.checkpoint import save_weights
 from bcn.training.weights import load_trained
 
@@ -100,6 +102,32 @@ def test_what_is_broadcast_comes_from_the_ink():
     assert broadcast.counts().sum() == 4
     assert rows.min() >= 9 and rows.max() <= 20  # noqa: PT018
     assert columns.min() >= 19 and columns.max() <= 28  # noqa: PT018
+
+
+@pytest.mark.parametrize("name", list_weights())
+def test_answers_and_broadcast_come_from_one_pass(name: str) -> None:
+    """Bit for bit what the CNN and the BCN give by themselves, and the logits that the model gives alone."""
+    loaded = bcn.load(name)
+    image = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)
+    questions = loaded.encode(["what shape is the red cube?"]) if loaded.takes_words else None
+    if loaded.takes_questions and questions is None:
+        questions = loaded.encode(QUESTIONS)
+    answers, broadcast = loaded.answer_with_broadcast(image, questions)
+    model: Any = loaded.model
+    with torch.inference_mode():
+        pixels = loaded.pixels(image)
+        asked = () if questions is None else (torch.from_numpy(questions.numbers_QD)[None].to(loaded.question_dtype),)
+        output = model(pixels, *asked)
+        logits = output[0] if isinstance(output, tuple) else output
+        if broadcast is None:
+            assert model.broadcast is None
+        else:
+            value, position = model.broadcast.pooled(model.features(pixels))
+            assert np.array_equal(broadcast.value, value[0].numpy())
+            assert np.array_equal(broadcast.position, position[0].numpy())
+    for answer, probability in zip(answers, logits.flatten(0, -2).softmax(-1), strict=True):
+        ranked = dict([(answer.answer, answer.probability), *answer.others])
+        assert [ranked[each] for each in loaded.answers] == probability.tolist()
 
 
 def test_the_map_is_laid_over_the_image():

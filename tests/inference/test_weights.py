@@ -14,7 +14,7 @@ from bcn.data.stl10 import locate_stl10
 from bcn.data.vqa.dataset import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
-from bcn.inference.reasoner import WEIGHTS, load, shipped
+from bcn.inference.reasoner import WEIGHTS, list_weights, load
 from bcn.paper.recipes import find_recipe
 from bcn.paper.release import card, evidence, ship
 from bcn.training.evaluate import evaluate, metrics
@@ -36,7 +36,7 @@ def run(tmp_path_factory):
 
 def test_a_finished_run_is_shipped(run, tmp_path):
     assert ship(run, directory=tmp_path) == "sort-of-clevr/multirn"
-    entry = shipped(tmp_path)["sort-of-clevr/multirn"]
+    entry = list_weights(tmp_path)["sort-of-clevr/multirn"]
     record = json.loads((run / "record.json").read_text())
     file = tmp_path / entry.pop("file")
     assert entry == evidence(file, record)
@@ -90,16 +90,16 @@ def test_another_recipe_does_not_replace_shipped_weights(run, tmp_path):
     (tmp_path / "index.json").write_text(json.dumps(index))
     with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
         ship(run, directory=tmp_path)
-    assert shipped(tmp_path) == index
+    assert list_weights(tmp_path) == index
 
 
 def test_shipped_weights_are_small():
     assert sum(path.stat().st_size for path in WEIGHTS.glob("*")) <= 10_000_000
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_weights())
 def test_the_evidence_of_shipped_weights_holds(name):
-    entry = shipped()[name]
+    entry = list_weights()[name]
     load(name)  # checks the checksum
     record = json.loads((RESULTS / entry["recipe"] / f"{entry['scale']}-seed{entry['seed']}.json").read_text())
     assert entry == {"file": entry["file"], **evidence(WEIGHTS / entry["file"], record)}
@@ -125,10 +125,10 @@ def fresh_images(entry, reasoner, directory):
     return open_questions(directory, "test", vocabulary=Vocabulary(tuple(words)), answers=answers)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_weights())
 def test_shipped_weights_are_as_good_on_fresh_images(name, tmp_path, request):
     """The accuracy lies within five standard errors of the index's."""
-    entry, reasoner = shipped()[name], load(name)
+    entry, reasoner = list_weights()[name], load(name)
     if entry["data"] == "scaled-mnist-v1":
         request.getfixturevalue("mnist_sample")
     dataset = fresh_images(entry, reasoner, tmp_path)

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 from bcn import create_model
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
-from bcn.inference.reasoner import shipped
+from bcn.inference.reasoner import list_weights
 from bcn.paper.figures import FIGURES, FromWeights, curves, draw_figure
 from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
@@ -141,7 +141,7 @@ def test_figures_without_their_weights_say_so(name: str, tmp_path: Path) -> None
     with pytest.raises(BcnError, match="neither shipped nor a path"):
         draw_figure(name, weights=tmp_path / "nowhere", results=tmp_path)
     usual = WITH_WEIGHTS[name].weights
-    if usual not in shipped():
+    if usual not in list_weights():
         with pytest.raises(BcnError, match=f"no weights of {usual} are shipped"):
             draw_figure(name, weights=None, results=tmp_path)
 

@@ -18,8 +18,9 @@ from helpers.pages import ask_sentences, drag, needs_chromium, opened, playwrigh
 
 import bcn  # noqa: E402
 from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw, from_sentence, question_bits  # noqa: E402
-from bcn.web.app import make_app, random_scene  # noqa: E402
-from bcn.web.static_site import about  # noqa: E402
+from bcn.web.app import make_app  # noqa: E402
+from bcn.web.scenes import random_scene  # noqa: E402
+from bcn.web.static_site import describe  # noqa: E402
 
 pytestmark = needs_chromium
 browser = pages.browser
@@ -114,9 +115,9 @@ def test_scenes_in_the_browser_are_those_of_the_package(page):
 
 
 def test_sentences_in_the_browser_are_those_of_the_package(page):
-    language = about(bcn.load(scene_run()))["language"]
+    language = describe(bcn.load(scene_run()))["language"]
     understand = """async ([text, language]) => { const m = await import('./scenes.js');
-        try { return Array.from(m.questionBits(m.understand(text, language))); }
+        try { return Array.from(m.questionBits(m.parseQuestion(text, language))); }
         catch (error) { return error.message; } }"""
     sentences = [form.format(colour) for form in language["sentences"].values() for colour in COLOURS]
     sentences += [
@@ -147,7 +148,7 @@ def test_objects_answer_to_keys(page):
     assert after[1][0] == before[1][0] + step
     assert after[1][2] != before[1][2]
     assert truth(said(page, "shape", "green")) == after[1][2]
-    assert f"green {after[1][2]} supplied" in page.inner_text("#supplied")
+    assert f"green {after[1][2]} supplied" in page.inner_text("#channel-summary")
     page.focus("button[data-kind=shape][data-colour=red]")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -173,11 +174,11 @@ def test_a_drawn_digit_is_found(page):
     playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(
         re.compile(r"7 .*at x 9[3-7], y 4[3-7]", re.DOTALL)
     )
-    assert page.locator("#places .cross").count() == 4
-    assert page.locator("#places .map").count() >= 2
+    assert page.locator("#find-map .cross").count() == 4
+    assert page.locator("#find-map .map").count() >= 2
     assert page.locator("[data-model='scaled-mnist/baseline']").count() == 1
     page.click("#clear")
-    page.wait_for_selector("#found:has-text('Draw something')")
+    page.wait_for_selector("#detections:has-text('Draw a digit')")
     page.focus("#pad")
     page.keyboard.press("1")
     for _ in range(8):
@@ -205,14 +206,14 @@ def test_a_picture_of_ones_own_is_asked_in_words(browser, tmp_path):
     with serving(word_weights()) as (address, _), opened(browser, address) as page:
         page.click("#tab-see")
         page.click("#see-form button")
-        page.wait_for_selector("#seen:has-text('choose a picture first')")
+        page.wait_for_selector("#see-answer:has-text('choose a picture first')")
         page.set_input_files("#photo", tmp_path / "scene.png")
         page.wait_for_selector("#photo-shown")
         page.click("#see-form button")
-        page.wait_for_selector("#seen:has-text('how many cubes are there: ')")
+        page.wait_for_selector("#see-answer:has-text('how many cubes are there: ')")
         page.fill("#see-question", "wieviele Würfel?")
         page.click("#see-form button")
-        page.wait_for_selector("#seen:has-text('has no word that was trained on')")
+        page.wait_for_selector("#see-answer:has-text('has no word that was trained on')")
 
 
 def test_a_rendered_scene_is_asked_and_judged(browser):
@@ -226,7 +227,7 @@ def test_a_rendered_scene_is_asked_and_judged(browser):
         known = next(question for question in questions if "there" in question or "many" in question)
         page.fill("#see-question", known)
         page.click("#see-form button")
-        page.wait_for_selector("#seen:has-text('right'), #seen:has-text('wrong, it is')")
+        page.wait_for_selector("#see-answer:has-text('right'), #see-answer:has-text('wrong, it is')")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -21,10 +21,10 @@ from helpers.pages import ask_sentences, drag, needs_chromium, opened, said, set
 import bcn
 from bcn.data.sort_of_clevr import COLOURS, draw
 from bcn.errors import BcnError
-from bcn.inference.export import export
 from bcn.layers.broadcast import SkipConv
-from bcn.web.app import Scene, answer_scene, random_scene, scenes_of
-from bcn.web.static_site import RUNTIME, find_runtime
+from bcn.web.scenes import answer_scene, random_scene, to_scenes
+from bcn.web.schema import SceneRequest
+from bcn.web.static_site import RUNTIME, find_runtime, write_site
 
 browser = pages.browser
 
@@ -39,7 +39,7 @@ def site(tmp_path_factory) -> Iterator[str]:
     except BcnError as error:
         pytest.skip(str(error))
     directory = tmp_path_factory.mktemp("site")
-    export(bcn.load(scene_run()), "web", directory)
+    write_site(bcn.load(scene_run()), directory)
     handler = partial(SimpleHTTPRequestHandler, directory=str(directory))
     handler.func.log_message = lambda *_: None
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -62,7 +62,7 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
         objects = settled(page)
         assert objects[0][:2] == [68, 66]
         scene = [{"colour": c, "x": x, "y": y, "shape": s} for c, (x, y, s) in zip(COLOURS, objects, strict=True)]
-        expected, _ = answer_scene(bcn.load(scene_run()), Scene.model_validate({"objects": scene}))
+        expected, _ = answer_scene(bcn.load(scene_run()), SceneRequest.model_validate({"objects": scene}))
         assert len(expected) == 36
         for each in expected:
             label = said(page, each["kind"], each["colour"])
@@ -72,7 +72,7 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
             assert float(share) / 100 == pytest.approx(each["probability"], abs=0.006)
             assert answer == each["answer"]
         assert page.locator("#scene .map rect").count() > 0
-        assert "red" in page.inner_text("#supplied")
+        assert "red" in page.inner_text("#channel-summary")
         assert min(map(float, page.get_attribute("#speed", "data-times").split())) > 0
         ask_sentences(page)
         assert page.locator("[role=tab]:visible").count() == 1
@@ -84,7 +84,7 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
         "/model.json",
         "/model.onnx",
         *(f"/{name}" for name in RUNTIME),
-    } | {f"/{name}.js" for name in ("main", "local", "reason", "scenes", "find", "see")}
+    } | {f"/{name}.js" for name in ("main", "engine", "local", "reason", "scenes", "find", "see")}
 
 
 @needs_chromium
@@ -105,7 +105,7 @@ def test_the_map_is_that_of_the_model(browser, site):
     with opened(browser, site) as page:
         script = "async (objects) => (await (await import('./local.js')).reason({ objects })).broadcast"
         found = page.evaluate(script, [each.model_dump() for each in objects])
-    image = torch.from_numpy(draw(scenes_of(objects)))
+    image = torch.from_numpy(draw(to_scenes(objects)))
     with torch.inference_mode():
         seen_1CHW = reasoner.model.features(reasoner.preprocessing(image))
         channels_nK = SkipConv.forward(reasoner.model.broadcast, seen_1CHW)[0].flatten(1).T  # before the maximum
@@ -120,14 +120,14 @@ def test_the_map_is_that_of_the_model(browser, site):
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch):
     with pytest.raises(BcnError, match="for sort-of-clevr alone"):
-        export(bcn.load(digit_weights()), "web", tmp_path / "site")
+        write_site(bcn.load(digit_weights()), tmp_path / "site")
     with pytest.raises(BcnError, match="give the unpacked npm package onnxruntime-web"):
-        export(bcn.load(scene_run()), "web", tmp_path / "site", runtime=tmp_path)
+        write_site(bcn.load(scene_run()), tmp_path / "site", runtime=tmp_path)
     monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BcnError, match="install npm, or give it unpacked with --runtime"):
-        export(bcn.load(scene_run()), "web", tmp_path / "site")
+        write_site(bcn.load(scene_run()), tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
 

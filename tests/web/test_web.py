@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from helpers.small_weights import digit_weights, scene_run
 from PIL import Image
 
@@ -44,7 +45,7 @@ def png(image: Image.Image) -> bytes:
 
 def test_weights_say_what_they_are(client):
     found = client.get("/api/weights").json()
-    assert [(each["family"], each["broadcasts"], each["scale"]) for each in found] == [
+    assert [(each["family"], each["has_bcn"], each["scale"]) for each in found] == [
         ("sort-of-clevr", True, "smoke"),
         ("scaled-mnist", True, "smoke"),
         ("scaled-mnist", False, "smoke"),
@@ -84,10 +85,26 @@ def test_answers_about_a_scene_are_those_about_its_image(client):
     assert np.array_equal(np.bincount(position[position >= 0], minlength=100), broadcast.counts().reshape(-1))
 
 
+def test_a_request_runs_the_network_once() -> None:
+    """Counted at the CNN's first layer: answers and activation map come from one forward pass."""
+    scenes, digits = bcn.load(scene_run()), bcn.load(digit_weights())
+    calls: list[str] = []
+    for reasoner in (scenes, digits):
+        first = next(module for module in reasoner.model.modules() if isinstance(module, torch.nn.Conv2d))
+        first.register_forward_hook(lambda *_, name=reasoner.family: calls.append(name))
+    client = TestClient(make_app([scenes, digits]))
+    reasoned = client.post("/api/reason", json={"objects": SCENE}).json()
+    assert reasoned["broadcast"] is not None
+    assert calls == ["sort-of-clevr"]
+    found = client.post("/api/find", content=png(Image.new("L", (128, 128)))).json()
+    assert found["detections"][0]["broadcast"] is not None
+    assert calls == ["sort-of-clevr", "scaled-mnist"]
+
+
 def test_digits_are_found_by_every_model(client):
     image = Image.new("L", (128, 128))
     image.paste(255, (80, 20, 110, 60))
-    found = client.post("/api/find", content=png(image), headers={"Content-Type": "image/png"}).json()["found"]
+    found = client.post("/api/find", content=png(image), headers={"Content-Type": "image/png"}).json()["detections"]
     with_bcn, baseline = found
     assert with_bcn["answer"] == "7"
     assert with_bcn["centre"] == pytest.approx([95 / 128, 40 / 128], abs=0.04)
@@ -173,7 +190,7 @@ def test_the_page_and_its_document(client):
     body = document["paths"]["/api/find"]["post"]["requestBody"]["content"]
     assert list(body) == ["application/octet-stream"]
     schemas = document["components"]["schemas"]
-    assert set(schemas["Judged"]["required"]) == {
+    assert set(schemas["CheckedAnswer"]["required"]) == {
         "kind",
         "colour",
         "question",
@@ -188,7 +205,7 @@ def test_the_page_and_its_document(client):
                 code: each["content"]["application/json"]["schema"] for code, each in operation["responses"].items()
             }
             assert set(answers) == {"200", "422"}
-            assert answers["422"] == {"$ref": "#/components/schemas/Problem"}
+            assert answers["422"] == {"$ref": "#/components/schemas/ErrorResponse"}
             assert "$ref" in json.dumps(answers["200"])
 
 

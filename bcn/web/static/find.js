@@ -1,11 +1,11 @@
-// The Find panel: draw a digit anywhere; each loaded model says what it is and where.
+// The Find panel: draw a digit anywhere; each loaded model classifies and localises it.
 
 const SIDE = 128;
 const byId = (id) => document.getElementById(id);
 
 export function startFind(engine, latest) {
   const pad = byId("pad"), canvas = byId("ink"), pen = canvas.getContext("2d", { willReadFrequently: true });
-  let last = null, stamp = null, results = [];
+  let last = null, stamp = null, detections = [];
   pen.lineCap = pen.lineJoin = "round";
   pen.textAlign = "center";
   pen.textBaseline = "middle";
@@ -17,27 +17,27 @@ export function startFind(engine, latest) {
   }
   const empty = () => !pen.getImageData(0, 0, SIDE, SIDE).data.some((value, index) => index % 4 === 0 && value > 0);
   const send = latest(async () => {
-    if (empty()) { results = []; draw(); return; }
+    if (empty()) { detections = []; draw(); return; }
     // toBlob would wait for the browser to be idle
     const image = Uint8Array.from(atob(canvas.toDataURL("image/png").split(",")[1]), (letter) => letter.charCodeAt(0));
-    results = (await engine.find(image)).found;
+    detections = (await engine.find(image)).detections;
     draw();
   });
 
   // Pen
-  const at = (event) => {
+  const position = (event) => {
     const box = pad.getBoundingClientRect();
     return [((event.clientX - box.left) / box.width) * SIDE, ((event.clientY - box.top) / box.height) * SIDE];
   };
   pad.addEventListener("pointerdown", (event) => {
     if (stamp) { stamp = null; clear(); }
     pad.setPointerCapture(event.pointerId);
-    last = at(event);
+    last = position(event);
     stroke(last, last);
   });
   pad.addEventListener("pointermove", (event) => {
     if (!last) return;
-    const next = at(event);
+    const next = position(event);
     stroke(last, next);
     last = next;
   });
@@ -68,47 +68,47 @@ export function startFind(engine, latest) {
     send();
   });
 
-  // Results
-  const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
-  const title = (each) => (each.broadcasts ? "With BCN" : "Without BCN");
-  const sign = (each) => (each.broadcasts ? "+" : "×");
+  // Detections
+  const percent = (probability) => `${(100 * probability).toFixed(1)}\u00a0%`;
+  const title = (each) => (each.has_bcn ? "With BCN" : "Without BCN");
+  const marker = (each) => (each.has_bcn ? "+" : "×");
 
   function draw() {
-    drawPlaces();
-    if (!results.length) {
-      byId("found").innerHTML = "<p>Draw something: what is seen, and where, appears here.</p>";
+    drawMap();
+    if (!detections.length) {
+      byId("detections").innerHTML = "<p>Draw a digit: its class and its centre appear here.</p>";
       return;
     }
-    byId("found").innerHTML = results.map((each) => {
-      const shares = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer));
-      const where = each.centre ? `, centre ${sign(each)} at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}` : "";
-      const bars = shares.map((s) => `<span>${s.answer}</span><i style="width:${100 * s.probability}%"></i><span class="share">${percent(s.probability)}</span>`);
+    byId("detections").innerHTML = detections.map((each) => {
+      const candidates = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer));
+      const where = each.centre ? `, centre ${marker(each)} at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}` : "";
+      const bars = candidates.map((s) => `<span>${s.answer}</span><i style="width:${100 * s.probability}%"></i><span class="percent">${percent(s.probability)}</span>`);
       return `<div><h2>${title(each)} <span class="hint">${each.model} (${each.scale})</span></h2><p class="big" data-model="${each.model}">${each.answer} <span class="hint">${percent(each.probability)}${where}</span></p><div class="bars">${bars.join("")}</div></div>`;
     }).join("");
   }
 
-  function drawPlaces() {
+  function drawMap() {
     const parts = [];
-    for (const each of results) {
-      if (each.broadcast && byId("show-places").checked) {
+    for (const each of detections) {
+      if (each.broadcast && byId("show-find-map").checked) {
         const counts = new Map();
         for (const position of each.broadcast.position) if (position >= 0) counts.set(position, (counts.get(position) ?? 0) + 1);
-        const most = Math.max(...counts.values()), step = SIDE / each.broadcast.columns;
+        const largest = Math.max(...counts.values()), step = SIDE / each.broadcast.columns;
         for (const [position, count] of counts) {
           const x = (position % each.broadcast.columns) * step, y = Math.floor(position / each.broadcast.columns) * step;
-          parts.push(`<rect class="map" x="${x}" y="${y}" width="${step}" height="${step}" fill-opacity="${0.3 + 0.6 * Math.sqrt(count / most)}"/>`);
+          parts.push(`<rect class="map" x="${x}" y="${y}" width="${step}" height="${step}" fill-opacity="${0.3 + 0.6 * Math.sqrt(count / largest)}"/>`);
         }
       }
       if (each.centre) {
-        const [x, y] = each.centre.map((share) => share * SIDE), d = each.broadcasts ? "M-7 0H7M0 -7V7" : "M-5 -5L5 5M-5 5L5 -5";
-        for (const name of ["cross under", each.broadcasts ? "cross" : "cross baseline"])
+        const [x, y] = each.centre.map((part) => part * SIDE), d = each.has_bcn ? "M-7 0H7M0 -7V7" : "M-5 -5L5 5M-5 5L5 -5";
+        for (const name of ["cross under", each.has_bcn ? "cross" : "cross baseline"])
           parts.push(`<path class="${name}" d="${d}" transform="translate(${x} ${y})"/>`);
       }
     }
-    byId("places").innerHTML = parts.join("");
+    byId("find-map").innerHTML = parts.join("");
   }
 
   byId("clear").onclick = () => { stamp = null; clear(); send(); };
-  byId("show-places").onchange = drawPlaces;
+  byId("show-find-map").onchange = drawMap;
   clear();
 }

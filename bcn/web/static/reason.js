@@ -1,17 +1,17 @@
-// The Reason panel: a scene to drag, all 36 answers, a sentence, the map, and the channels that an object supplied.
+// The Reason panel: a scene to drag, all 36 answers, a free question, the activation map, and the channels of the BCN.
 
 import { COLOURS, RADIUS, RGB, SIDE, halfWidth } from "./scenes.js";
 
-const CHANNELS_WIDE = 32, KEPT = 100;
+const GRID_COLUMNS = 32, TIMES_KEPT = 100;
 const ROWS = Array.from({ length: 2 * RADIUS + 1 }, (_, n) => n - RADIUS);
 const MARK = { red: "R", green: "G", blue: "B", orange: "O", gray: "Gy", yellow: "Y" };
 const KINDS = {
   shape: "Shape?", left: "On the left?", above: "Above the middle?",
   closest: "Shape of the closest?", furthest: "Shape of the furthest?", count: "How many of its shape?",
 };
-const ink = (colour) => `rgb(${RGB[colour]})`;
+const rgb = (colour) => `rgb(${RGB[colour]})`;
 const byId = (id) => document.getElementById(id);
-const percent = (share) => `${(100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)}\u00a0%`;
+const percent = (probability) => `${(100 * probability).toFixed(probability > 0.9995 || probability < 0.0005 ? 0 : 1)}\u00a0%`;
 
 function svg(name, attributes = {}, parent = null) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -22,28 +22,28 @@ function svg(name, attributes = {}, parent = null) {
 
 export function startReason(engine, weights, latest) {
   const picture = byId("scene"), table = byId("answers"), map = svg("g", { class: "map" });
-  let objects = [], chosen = null, answers = [], shown = null, broadcast = null, dragged = null;
+  let objects = [], selected = null, answers = [], shown = null, broadcast = null, dragged = null;
   const times = [], buttons = {};
 
   // The scene, pixel for pixel as the model sees it
   const nodes = Object.fromEntries(COLOURS.map((colour) => {
     const group = svg("g", { class: "object", tabindex: 0, role: "button", "data-colour": colour }, picture);
-    svg("path", { fill: ink(colour), class: "body" }, group);
+    svg("path", { fill: rgb(colour), class: "body" }, group);
     svg("rect", { class: "ring", x: -6.3, y: -6.3, width: 13.6, height: 13.6, rx: 1 }, group);
     group.addEventListener("pointerdown", (event) => {
-      // the chosen object is taken even from under another, so that what was dropped there can be moved on
-      const at = pixel(event), taken = chosen && covers(the(chosen), at) ? chosen : colour, object = the(taken);
-      dragged = { colour: taken, id: event.pointerId, x: object.x - at.x, y: object.y - at.y };
+      // the selected object is dragged even from under another, so that an object dropped there can be moved on
+      const at = pixel(event), target = selected && covers(objectOf(selected), at) ? selected : colour, object = objectOf(target);
+      dragged = { colour: target, id: event.pointerId, x: object.x - at.x, y: object.y - at.y };
       picture.setPointerCapture(event.pointerId);
-      choose(taken);
-      nodes[taken].focus({ preventScroll: true });
+      select(target);
+      nodes[target].focus({ preventScroll: true });
       event.preventDefault();
     });
-    group.addEventListener("focus", () => choose(colour));
-    group.addEventListener("dblclick", () => flip(chosen));
+    group.addEventListener("focus", () => select(colour));
+    group.addEventListener("dblclick", () => flip(selected));
     group.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-      if (step) { const far = event.shiftKey ? 5 : 1; const o = the(colour); move(colour, o.x + far * step[0], o.y + far * step[1]); }
+      if (step) { const pixels = event.shiftKey ? 5 : 1; const o = objectOf(colour); move(colour, o.x + pixels * step[0], o.y + pixels * step[1]); }
       else if (event.key === "Enter" || event.key === " ") flip(colour);
       else return;
       event.preventDefault();
@@ -57,7 +57,7 @@ export function startReason(engine, weights, latest) {
     return [colour, label];
   }));
   const pixel = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
-  const the = (colour) => objects.find((each) => each.colour === colour);
+  const objectOf = (colour) => objects.find((each) => each.colour === colour);
   const covers = (object, at) => Math.max(Math.abs(at.x - 0.5 - object.x), Math.abs(at.y - 0.5 - object.y)) <= RADIUS + 0.5;
 
   function drawScene() {
@@ -66,28 +66,28 @@ export function startReason(engine, weights, latest) {
       nodes[colour].querySelector(".body").setAttribute("d", ROWS.map((row) => line(row)).join(""));
       for (const node of [nodes[colour], labels[colour]]) node.setAttribute("transform", `translate(${x} ${y})`);
       nodes[colour].setAttribute("aria-label", `${colour} ${shape} at ${x}, ${y}`);
-      nodes[colour].classList.toggle("chosen", colour === chosen);
+      nodes[colour].classList.toggle("selected", colour === selected);
       const swatch = table.querySelector(`.swatch[data-colour=${colour}]`);
       swatch?.classList.toggle("circle", shape === "circle");
     }
   }
 
-  function changed() {
+  function update() {
     drawScene();
     send(performance.now());
   }
   function move(colour, x, y) {
-    const inside = (place) => Math.min(SIDE - 1 - RADIUS, Math.max(RADIUS, Math.round(place)));
-    const object = the(colour), before = [object.x, object.y];
-    [object.x, object.y] = [inside(x), inside(y)];
-    if (before[0] !== object.x || before[1] !== object.y) changed();
+    const clamp = (value) => Math.min(SIDE - 1 - RADIUS, Math.max(RADIUS, Math.round(value)));
+    const object = objectOf(colour), before = [object.x, object.y];
+    [object.x, object.y] = [clamp(x), clamp(y)];
+    if (before[0] !== object.x || before[1] !== object.y) update();
   }
   function flip(colour) {
-    the(colour).shape = the(colour).shape === "circle" ? "square" : "circle";
-    changed();
+    objectOf(colour).shape = objectOf(colour).shape === "circle" ? "square" : "circle";
+    update();
   }
-  function choose(colour) {
-    chosen = colour;
+  function select(colour) {
+    selected = colour;
     byId("flip").disabled = false;
     drawScene();
     drawChannels();
@@ -99,20 +99,20 @@ export function startReason(engine, weights, latest) {
   });
   for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { dragged = null; });
 
-  // What the model says
-  const send = latest(async (began) => {
+  // Answers
+  const send = latest(async (start) => {
     const sent = JSON.stringify(objects.map((each) => [each.x, each.y, each.shape]));
-    const found = await engine.reason({ objects, weights: byId("weights").value || null });
-    answers = found.answers;
-    broadcast = found.broadcast;
+    const response = await engine.reason({ objects, weights: byId("weights").value || null });
+    answers = response.answers;
+    broadcast = response.broadcast;
     drawAnswers();
     drawMap();
     drawChannels();
-    times.push(performance.now() - began);
-    if (times.length > KEPT) times.shift();
+    times.push(performance.now() - start);
+    if (times.length > TIMES_KEPT) times.shift();
     const median = [...times].sort((a, b) => a - b)[times.length >> 1];
     byId("speed").textContent =
-      `Model ${found.milliseconds.toFixed(0)} ms; from the move to the answers ${times.at(-1).toFixed(0)} ms, median ${median.toFixed(0)} ms of the last ${times.length}.`;
+      `Model ${response.milliseconds.toFixed(0)} ms; from the move to the answers ${times.at(-1).toFixed(0)} ms, median ${median.toFixed(0)} ms of the last ${times.length}.`;
     byId("speed").dataset.times = times.map((each) => each.toFixed(1)).join(" ");
     picture.dataset.answered = sent;
   });
@@ -120,7 +120,7 @@ export function startReason(engine, weights, latest) {
   function buildTable() {
     const head = table.tHead.insertRow();
     head.innerHTML = "<th></th>" + COLOURS.map((colour) =>
-      `<th scope="col"><span class="swatch" data-colour="${colour}" style="background:${ink(colour)}"></span>${colour}</th>`).join("");
+      `<th scope="col"><span class="swatch" data-colour="${colour}" style="background:${rgb(colour)}"></span>${colour}</th>`).join("");
     for (const [kind, title] of Object.entries(KINDS)) {
       const row = table.tBodies[0].insertRow();
       row.innerHTML = `<th scope="row">${title}</th>`;
@@ -157,31 +157,31 @@ export function startReason(engine, weights, latest) {
         button.innerHTML = right ? `✓ ${each.answer}<small>${percent(each.probability)}</small>` : `✗ ${each.answer}<small>is ${each.truth}</small>`;
         button.setAttribute("aria-label", label);
       }
-      const here = shown?.kind === each.kind && shown?.colour === each.colour;
-      button.setAttribute("aria-pressed", here);
-      if (here) byId("detail").textContent = tell(each);
+      const isShown = shown?.kind === each.kind && shown?.colour === each.colour;
+      button.setAttribute("aria-pressed", isShown);
+      if (isShown) byId("detail").textContent = describe(each);
     }
     const right = answers.filter((each) => each.answer === each.truth).length;
     byId("score").innerHTML = `<b>${right} of ${answers.length} right</b>`;
   }
-  const tell = (each) =>
+  const describe = (each) =>
     `${each.question} ${each.answer}, ${percent(each.probability)} (then ${each.others.slice(0, 2).map((o) => `${o.answer} ${percent(o.probability)}`).join(", ")}). ` +
     (each.answer === each.truth ? "✓ right" : `✗ wrong, it is ${each.truth}`);
 
-  // What is broadcast: position n of the map stands over pixel n * stride
+  // The BCN: position n of the feature map lies over pixel n * stride
   const stride = () => 2 ** Math.round(Math.log2(SIDE / broadcast.rows));
-  const place = (position) => [position % broadcast.columns, Math.floor(position / broadcast.columns)].map((n) => n * stride());
+  const toPixel = (position) => [position % broadcast.columns, Math.floor(position / broadcast.columns)].map((n) => n * stride());
 
   function drawMap() {
     map.replaceChildren();
     if (!broadcast || !byId("show-map").checked) return;
     const counts = new Map();
     for (const position of broadcast.position) if (position >= 0) counts.set(position, (counts.get(position) ?? 0) + 1);
-    const most = Math.max(...counts.values());
+    const largest = Math.max(...counts.values());
     for (const [position, count] of counts) {
-      const [x, y] = place(position), half = stride() / 2;
+      const [x, y] = toPixel(position), half = stride() / 2;
       const left = Math.max(0, x + 0.5 - half), top = Math.max(0, y + 0.5 - half);
-      const cell = svg("rect", { x: left, y: top, width: x + 0.5 + half - left, height: y + 0.5 + half - top, "fill-opacity": 0.15 + 0.6 * Math.sqrt(count / most) }, map);
+      const cell = svg("rect", { x: left, y: top, width: x + 0.5 + half - left, height: y + 0.5 + half - top, "fill-opacity": 0.15 + 0.6 * Math.sqrt(count / largest) }, map);
       svg("title", {}, cell).textContent = `${count} channels`;
     }
   }
@@ -189,48 +189,48 @@ export function startReason(engine, weights, latest) {
   function drawChannels() {
     byId("channels").hidden = !broadcast;
     if (!broadcast) return;
-    const object = chosen && the(chosen), grid = byId("channel-grid"), reach = RADIUS + stride() / 2;
-    const near = (position) => {
-      const [x, y] = place(position);
-      return object && Math.abs(x - object.x) <= reach && Math.abs(y - object.y) <= reach;
+    const object = selected && objectOf(selected), grid = byId("channel-grid"), distance = RADIUS + stride() / 2;
+    const fromObject = (position) => {
+      const [x, y] = toPixel(position);
+      return object && Math.abs(x - object.x) <= distance && Math.abs(y - object.y) <= distance;
     };
-    const kind = broadcast.position.map((position) => (position < 0 ? "silent" : near(position) ? "mine" : "other"));
-    if (grid.childElementCount !== kind.length) {
-      grid.replaceChildren(...kind.map((_, n) => svg("rect", { x: (n % CHANNELS_WIDE) + 0.08, y: Math.floor(n / CHANNELS_WIDE) + 0.08 })));
-      grid.setAttribute("viewBox", `0 0 ${CHANNELS_WIDE} ${Math.ceil(kind.length / CHANNELS_WIDE)}`);
+    const source = broadcast.position.map((position) => (position < 0 ? "dead" : fromObject(position) ? "selected" : "other"));
+    if (grid.childElementCount !== source.length) {
+      grid.replaceChildren(...source.map((_, n) => svg("rect", { x: (n % GRID_COLUMNS) + 0.08, y: Math.floor(n / GRID_COLUMNS) + 0.08 })));
+      grid.setAttribute("viewBox", `0 0 ${GRID_COLUMNS} ${Math.ceil(source.length / GRID_COLUMNS)}`);
     }
-    kind.forEach((name, n) => { if (grid.children[n].getAttribute("class") !== name) grid.children[n].setAttribute("class", name); });
-    const many = (name) => kind.filter((each) => each === name).length;
-    byId("supplied").textContent = object
-      ? `The ${chosen} ${object.shape} supplied ${many("mine")} of the ${kind.length} channels; ${many("silent")} are silent.`
-      : `Choose an object to see which of the ${kind.length} channels it supplied; ${many("silent")} are silent.`;
+    source.forEach((name, n) => { if (grid.children[n].getAttribute("class") !== name) grid.children[n].setAttribute("class", name); });
+    const count = (name) => source.filter((each) => each === name).length;
+    byId("channel-summary").textContent = object
+      ? `The ${selected} ${object.shape} supplied ${count("selected")} of the ${source.length} channels; ${count("dead")} are dead.`
+      : `Select an object to see which of the ${source.length} channels it supplied; ${count("dead")} are dead.`;
   }
 
   // Controls
   const newScene = latest(async () => {
     ({ objects } = await engine.newScene(Math.floor(Math.random() * 2 ** 32)));
-    changed();
+    update();
   });
-  const ask = latest(async (sentence) => {
-    const said = byId("said");
-    said.className = "";
-    said.textContent = "…";
+  const ask = latest(async (question) => {
+    const output = byId("ask-answer");
+    output.className = "";
+    output.textContent = "…";
     try {
-      const found = await engine.reason({ objects, questions: [sentence], weights: byId("weights").value || null });
-      said.textContent = tell(found.answers[0]);
+      const response = await engine.reason({ objects, questions: [question], weights: byId("weights").value || null });
+      output.textContent = describe(response.answers[0]);
     } catch (error) {
-      said.className = "failed";
-      said.textContent = error.message;
+      output.className = "failed";
+      output.textContent = error.message;
       if (error instanceof engine.Offline) throw error;
     }
   });
   byId("new-scene").onclick = () => newScene();
-  byId("flip").onclick = () => flip(chosen);
+  byId("flip").onclick = () => flip(selected);
   byId("show-map").onchange = drawMap;
-  byId("ask-form").onsubmit = (event) => { event.preventDefault(); ask(byId("sentence").value); };
+  byId("ask-form").onsubmit = (event) => { event.preventDefault(); ask(byId("question").value); };
   for (const each of weights) byId("weights").add(new Option(`${each.weights} (${each.scale})`, each.weights));
   byId("choose-weights").hidden = weights.length < 2;
-  byId("weights").onchange = changed;
+  byId("weights").onchange = update;
   buildTable();
   newScene();
 }

@@ -1,4 +1,4 @@
-// Sort-of-CLEVR in the browser: scenes, their pixels, the truth, and sentences, bit for bit as the package has them.
+// Sort-of-CLEVR in the browser: scenes, their pixels, true answers and sentences, bit for bit as in the package.
 
 export const SIDE = 75, RADIUS = 5, MIDDLE = 37;
 export const CIRCLE = [0, 3, 4, 4, 4, 5, 4, 4, 4, 3, 0];  // half the width of each row of pixels
@@ -81,20 +81,20 @@ export function questionBits({ kind, colour }) {
   return bits;
 }
 
-// A sentence as kind and colour; `language` holds the package's words, so that both understand the same.
-export function understand(sentence, language) {
-  const said = (sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map((each) => (each === "grey" ? "gray" : each));
-  const colours = said.filter((each) => COLOURS.includes(each));
-  let kinds = Object.keys(language.signs).filter((kind) => said.some((each) => language.signs[kind].includes(each)));
-  if (!kinds.length && said.includes("shape")) kinds = ["shape"];
+// A sentence as kind and colour; `language` holds the package's words, so that both accept the same sentences.
+export function parseQuestion(sentence, language) {
+  const words = (sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map((each) => (each === "grey" ? "gray" : each));
+  const colours = words.filter((each) => COLOURS.includes(each));
+  let kinds = Object.keys(language.signs).filter((kind) => words.some((each) => language.signs[kind].includes(each)));
+  if (!kinds.length && words.includes("shape")) kinds = ["shape"];
   if (colours.length === 1 && kinds.length === 1) {
     const [kind] = kinds, [colour] = colours, signs = language.signs[kind] ?? [], yesNo = kind === "left" || kind === "above";
-    const free = new Set([...language.small, ...(yesNo ? language.yes_no : language.other), ...signs, colour]);
-    const inOrder = !yesNo || !said.slice(0, said.indexOf(colour)).some((each) => signs.includes(each));
-    const ofShape = kind !== "count" || said.some((each) => ["same", "shape", "shapes"].includes(each));
-    if (inOrder && ofShape && said.every((each) => free.has(each))) return { kind, colour };
+    const allowed = new Set([...language.small, ...(yesNo ? language.yes_no : language.other), ...signs, colour]);
+    const inOrder = !yesNo || !words.slice(0, words.indexOf(colour)).some((each) => signs.includes(each));
+    const ofShape = kind !== "count" || words.some((each) => ["same", "shape", "shapes"].includes(each));
+    if (inOrder && ofShape && words.every((each) => allowed.has(each))) return { kind, colour };
   }
-  const forms = KINDS.map((kind) => phrase({ kind, colour: "red" }, language)).join(" ");
+  const forms = KINDS.map((kind) => toSentence({ kind, colour: "red" }, language)).join(" ");
   throw new Error(`cannot understand '${sentence}': ask about one colour (${COLOURS.join(", ")}) like this: ${forms}`);
 }
-export const phrase = ({ kind, colour }, language) => language.sentences[kind].replace("{}", colour);
+export const toSentence = ({ kind, colour }, language) => language.sentences[kind].replace("{}", colour);

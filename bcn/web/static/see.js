@@ -1,29 +1,29 @@
-// The See panel: a rendered scene or a picture of one's own, and questions in one's own words.
+// The See panel: free-text questions about a rendered scene or a picture of the user's.
 
 const byId = (id) => document.getElementById(id);
-const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
+const percent = (probability) => `${(100 * probability).toFixed(1)}\u00a0%`;
 
 export function startSee(engine, weights, latest) {
   let image = null, truths = {};
-  const plain = (question) => question.toLowerCase().replace(/[^a-z0-9]+/g, " ").trim();
+  const normalise = (question) => question.toLowerCase().replace(/[^a-z0-9]+/g, " ").trim();
 
-  function show(given, address, questions) {
-    image = given;
-    truths = Object.fromEntries(questions.map((each) => [plain(each.question), each.answer]));
-    byId("photo-shown").src = address;
+  function show(content, url, questions) {
+    image = content;
+    truths = Object.fromEntries(questions.map((each) => [normalise(each.question), each.answer]));
+    byId("photo-shown").src = url;
     byId("photo-shown").hidden = false;
     byId("see-questions").replaceChildren(...questions.map((each) => new Option(each.question)));
-    byId("seen").textContent = "";
+    byId("see-answer").textContent = "";
   }
   const fail = (error) => {
-    byId("seen").textContent = error.message;
+    byId("see-answer").textContent = error.message;
     if (error instanceof engine.Offline) throw error;
   };
   const newPicture = latest(async () => {
     try {
-      const found = await engine.rendered(Math.floor(Math.random() * 2 ** 32));
-      const bytes = Uint8Array.from(atob(found.image), (letter) => letter.charCodeAt(0));
-      show(bytes, `data:image/png;base64,${found.image}`, found.questions);
+      const scene = await engine.rendered(Math.floor(Math.random() * 2 ** 32));
+      const bytes = Uint8Array.from(atob(scene.image), (letter) => letter.charCodeAt(0));
+      show(bytes, `data:image/png;base64,${scene.image}`, scene.questions);
       byId("photo").value = "";
     } catch (error) { fail(error); }
   });
@@ -36,18 +36,18 @@ export function startSee(engine, weights, latest) {
   };
 
   const ask = latest(async (question) => {
-    byId("seen").textContent = "…";
+    byId("see-answer").textContent = "…";
     try {
-      const [found] = (await engine.ask(image, question, weights[0].weights)).answers;
-      const others = found.others.slice(0, 2).map((each) => `${each.answer} ${percent(each.probability)}`).join(", ");
-      const truth = truths[plain(question)];
-      const verdict = truth === undefined ? "" : truth === found.answer ? " ✓ right" : ` ✗ wrong, it is ${truth}`;
-      byId("seen").textContent = `${found.question}: ${found.answer}, ${percent(found.probability)} (then ${others})${verdict}`;
+      const [answer] = (await engine.ask(image, question, weights[0].weights)).answers;
+      const others = answer.others.slice(0, 2).map((each) => `${each.answer} ${percent(each.probability)}`).join(", ");
+      const truth = truths[normalise(question)];
+      const verdict = truth === undefined ? "" : truth === answer.answer ? " ✓ right" : ` ✗ wrong, it is ${truth}`;
+      byId("see-answer").textContent = `${answer.question}: ${answer.answer}, ${percent(answer.probability)} (then ${others})${verdict}`;
     } catch (error) { fail(error); }
   });
   byId("see-form").onsubmit = (event) => {
     event.preventDefault();
     if (image) ask(byId("see-question").value);
-    else byId("seen").textContent = "Make a scene or choose a picture first.";
+    else byId("see-answer").textContent = "Make a scene or choose a picture first.";
   };
 }

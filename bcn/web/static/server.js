@@ -1,4 +1,4 @@
-// The engine behind the page when `bcn serve` runs: every call goes to its JSON interface.
+// The engine of the page when `bcn serve` runs: every call goes to its JSON interface.
 
 export class Offline extends Error {}
 
@@ -9,9 +9,9 @@ async function call(path, options) {
   } catch {
     throw new Offline("The server does not answer. Is bcn serve still running? Trying again …");
   }
-  const found = await response.json().catch(() => ({ error: `the server failed (${response.status})` }));
-  if (!response.ok) throw new Error(found.error ?? `the server failed (${response.status})`);
-  return found;
+  const body = await response.json().catch(() => ({ error: `the server failed (${response.status})` }));
+  if (!response.ok) throw new Error(body.error ?? `the server failed (${response.status})`);
+  return body;
 }
 
 const post = (path, value) =>
@@ -26,4 +26,4 @@ export const find = (image) =>
   call("api/find", { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
 export const ask = (image, question, weights) =>
   call(`api/ask?${new URLSearchParams({ question, weights })}`, { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
-export const about = 'The interface under this page is described in <a href="openapi.json">openapi.json</a>.';
+export const footer = 'The JSON interface of this page is described in <a href="openapi.json">openapi.json</a>.';
