@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from bcn.data.registry import open_dataset
 from bcn.inference.reasoner import list_weights, load
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.reference import literal
 from bcn.layers.relation import MultiRelation, PairRelation
-from bcn.models.clevr import WORDS
+from bcn.models.clevr import VOCAB_SIZE
 from bcn.models.cost import TOKENS
+from bcn.models.reference import reference_model
 from bcn.models.registry import create_model, image_shape
 
 Form = Literal["ours", "literal", "trained"]
@@ -29,7 +29,7 @@ def build(name: str, form: Form) -> nn.Module:
     if form == "trained":
         return load(name).model
     model = create_model(name)
-    return model if form == "ours" else literal(model)
+    return model if form == "ours" else reference_model(model)
 
 
 def inputs(name: str, form: Form, images: int, questions: int) -> tuple[Tensor, ...]:
@@ -42,7 +42,7 @@ def inputs(name: str, form: Form, images: int, questions: int) -> tuple[Tensor, 
     image = torch.rand(images, *image_shape(name))
     asked = {
         "sort-of-clevr": lambda: torch.rand(images, questions, 11),
-        "clevr": lambda: torch.randint(1, WORDS, (images, questions, TOKENS)),
+        "clevr": lambda: torch.randint(1, VOCAB_SIZE, (images, questions, TOKENS)),
     }.get(name.split("/")[0])
     return (image,) if asked is None else (image, asked())
 

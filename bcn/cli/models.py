@@ -37,13 +37,13 @@ def models(
 
 
 def model_row(name: str, questions: int) -> dict[str, Any]:
-    from bcn.models.cost import count_parameters, executed_macs, literal_macs, on_meta
+    from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
     from bcn.models.registry import image_shape
     from bcn.paper.tables import published_rows
 
     table, row = name.split("/")
     model, image = on_meta(name), image_shape(name)
-    literal, executed = literal_macs(model, image), executed_macs(model, image, questions=questions)
+    literal, executed = reference_macs(model, image), executed_macs(model, image, questions=questions)
     paper = published_rows(table.replace("-", "_")).get(row, {})
     sections = published_rows("sections").get(row, {}) if table == "sort-of-clevr" else {}
     return {

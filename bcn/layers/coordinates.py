@@ -54,6 +54,12 @@ def coordinate_planes(
     return made
 
 
+def planes_like(map_BCHW: Tensor, planes: str, origin: str) -> Tensor:
+    """The planes of a map, of its height, width, type and device: (P, H, W)."""
+    height, width = map_BCHW.shape[-2:]
+    return coordinate_planes(height, width, planes, origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
+
+
 def check_planes(planes: str, origin: str) -> None:
     if origin not in ORIGINS:
         raise BcnError(f"origin {origin!r} is unknown: accepted are {' and '.join(map(repr, ORIGINS))}")

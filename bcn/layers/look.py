@@ -27,7 +27,7 @@ class Look(nn.Module):
     torch.Size([2, 40, 29])
     """
 
-    questions = 3
+    question_dim = 3
 
     def __init__(self, kinds: int) -> None:
         super().__init__()

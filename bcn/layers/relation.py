@@ -48,13 +48,15 @@ def check_questions(question: Tensor, images: int, numbers: int) -> None:
 class _Relation(nn.Module, ABC):
     """What both have in common: g is 1x1 convolutions, the first over a concatenation that ends with the question."""
 
-    def __init__(self, sources: Sequence[int], questions: int, sizes: Sequence[int], planes: str, origin: str) -> None:
+    def __init__(
+        self, sources: Sequence[int], question_dim: int, sizes: Sequence[int], planes: str, origin: str
+    ) -> None:
         super().__init__()
         check_planes(planes, origin)
         check_sizes(sources[0], sizes)
-        self.planes, self.origin, self.questions = planes, origin, questions
+        self.planes, self.origin, self.question_dim = planes, origin, question_dim
         self.out_channels = sizes[-1]
-        self.g = Pointwise((*sources, questions), sizes)
+        self.g = Pointwise((*sources, question_dim), sizes)
 
     def forward(self, map_BCHW: Tensor, question: Tensor | None = None) -> Tensor:
         """The sum over objects for questions (B, D) or (B, Q, D): (B, G) or (B, Q, G); without questions (B, G)."""
@@ -62,7 +64,7 @@ class _Relation(nn.Module, ABC):
         images = map_BCHW.shape[0]
         if question is None:
             question = map_BCHW.new_empty(images, 0)
-        check_questions(question, images, self.questions)
+        check_questions(question, images, self.question_dim)
         if question.dim() == 2:
             return self._answer(map_BCHW, question[:, None])[:, 0]
         return self._answer(map_BCHW, question)
@@ -120,7 +122,7 @@ class MultiRelation(_Relation):
     def __init__(
         self,
         channels: int,
-        questions: int = 0,
+        question_dim: int = 0,
         sizes: Sequence[int] = (256, 256),
         *,
         broadcast: BroadcastConv | None,
@@ -128,7 +130,7 @@ class MultiRelation(_Relation):
         origin: str = "centre",
     ) -> None:
         vector = broadcast.out_channels if broadcast is not None else 0
-        super().__init__((channels, vector, len(planes)), questions, sizes, planes, origin)
+        super().__init__((channels, vector, len(planes)), question_dim, sizes, planes, origin)
         self.broadcast = broadcast
 
     def each(self, map_BCHW: Tensor, question_BQD: Tensor, object_BT: Tensor) -> Tensor:
@@ -162,13 +164,13 @@ class PairRelation(_Relation):
     def __init__(
         self,
         channels: int,
-        questions: int = 0,
+        question_dim: int = 0,
         sizes: Sequence[int] = (256, 256, 256, 256),
         *,
         planes: str = "xyr",
         origin: str = "centre",
     ) -> None:
-        super().__init__((channels, len(planes), channels, len(planes)), questions, sizes, planes, origin)
+        super().__init__((channels, len(planes), channels, len(planes)), question_dim, sizes, planes, origin)
 
     def _relate(self, map_BCHW: Tensor, shift: Tensor, owner_U: Tensor | None) -> Tensor:
         objects, planes, first = rows(map_BCHW), self._planes(map_BCHW), self.g.first

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bcn.layers.baselines.conv_block import Block
 from bcn.layers.broadcast import BroadcastConv, SkipConv
-from bcn.layers.coordinates import check_planes, coordinate_planes
+from bcn.layers.coordinates import check_planes, planes_like
 from bcn.layers.pointwise import ConcatConv1x1
 
 
@@ -83,10 +83,7 @@ class CoordinateChannels(nn.Module):
         self.planes, self.origin = planes, origin
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        height, width = map_BCHW.shape[-2:]
-        planes = coordinate_planes(
-            height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device
-        )
+        planes = planes_like(map_BCHW, self.planes, self.origin)
         return torch.cat([map_BCHW, planes.expand(map_BCHW.shape[0], -1, -1, -1)], dim=1)
 
     def extra_repr(self) -> str:

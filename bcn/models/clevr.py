@@ -1,8 +1,9 @@
 """CLEVR from pixels (section 5.3, table 4): the models of Sort-of-CLEVR, asked in sentences, and their rivals.
 
 All models take images (B, 3, H, W) and token indices (B, L) or (B, Q, L), padded with 0, and give logits (B, A) or
-(B, Q, A); `words` counts the indices, that of padding included. 128x128 pixels become 8x8 objects, 16x16 in CNN_h; the
-row multirn-h-224 is multirn-h on images of 224x224, 28x28 objects. Apart from cnn-lstm, any image size will do.
+(B, Q, A); `vocab_size` counts the indices, that of padding included. 128x128 pixels become 8x8 objects, 16x16
+in CNN_h; the row multirn-h-224 is multirn-h on images of 224x224, 28x28 objects. Apart from cnn-lstm, any image size
+will do.
 
 The rivals are cited in the paper from others, who had larger networks and pretrained features. Here they see the same
 pixels through the same CNN and read the question with the same LSTM, so that a row differs from the next in one thing.
@@ -25,36 +26,15 @@ from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.blocks import blocks, mlp
 from bcn.models.question_encoder import QuestionEncoder, lengths
 from bcn.models.registry import create_model, image_shape, register
-from bcn.models.sort_of_clevr import Flattened, RelationModel
+from bcn.models.relation_model import Flattened, QuestionAnswerer, RelationModel
 
-ANSWERS = 28
+NUM_ANSWERS = 28
 OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD = 1.0, 0.55, 0.06
 """of objects, which leave a BatchNorm, of coordinates, and of questions that differ in a word, at the start"""
 QUIET, SILENT = 0.3, -0.4
 """weights, as a share of what they would be, and biases at the start of what is taught to point"""
-WORDS = 90
+VOCAB_SIZE = 90
 """about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
-
-
-class Asked(nn.Module):
-    """A model that is asked in words: what reads the question, and what answers it about the image."""
-
-    def __init__(self, question: QuestionEncoder, answer: nn.Module) -> None:
-        super().__init__()
-        self.question, self.answer = question, answer
-
-    @property
-    def broadcast(self) -> BroadcastConv | None:
-        return self.answer.broadcast if isinstance(self.answer, RelationModel) else None
-
-    def features(self, image_BCHW: Tensor) -> Tensor:
-        """The map of objects, which the BCN sees where there is one."""
-        assert isinstance(self.answer, RelationModel), "this model does not look at the image"
-        return self.answer.features(image_BCHW)
-
-    def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
-        logits: Tensor = self.answer(image_BCHW, self.question(question))
-        return logits
 
 
 class Blind(nn.Module):
@@ -77,10 +57,10 @@ class QuestionType(nn.Module):
 
     broadcast = None
 
-    def __init__(self, words: int, answers: int, *, first: int = 4, last: int = 2) -> None:
+    def __init__(self, vocab_size: int, num_answers: int, *, first: int = 4, last: int = 2) -> None:
         super().__init__()
         self.first, self.last = first, last
-        self.votes = nn.ModuleList(nn.Embedding(words, answers) for _ in range(first + last))
+        self.votes = nn.ModuleList(nn.Embedding(vocab_size, num_answers) for _ in range(first + last))
 
     def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
         token_UL = question.flatten(0, -2)
@@ -118,20 +98,24 @@ def _cnn(*, last_stride: int = 2) -> nn.Sequential:
     return cnn
 
 
-def _multirn(last_stride: int, sizes: Sequence[int], planes: str, origin: str, words: int, answers: int) -> Asked:
+def _multirn(
+    last_stride: int, sizes: Sequence[int], planes: str, origin: str, vocab_size: int, num_answers: int
+) -> QuestionAnswerer:
     """Equation 4."""
-    question = QuestionEncoder(words)
+    question = QuestionEncoder(vocab_size)
     broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
     level(relation.g.first.parts(), (OBJECT_SPREAD, None, PLANE_SPREAD, QUESTION_SPREAD))
-    return Asked(question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, answers)))
+    return QuestionAnswerer(
+        question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
+    )
 
 
 def grid(name: str) -> tuple[int, int]:
     """Rows and columns of the map of objects that a model has of an image of its size."""
     with torch.device("meta"):
         model = create_model(name)
-        if not isinstance(model, Asked) or not isinstance(model.answer, RelationModel):
+        if not isinstance(model, QuestionAnswerer) or not isinstance(model.answer, RelationModel):
             raise BcnError(f"{name} sees no objects to be taught with: train with auxiliary=none")
         rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
     return rows, columns
@@ -160,7 +144,7 @@ class Pointing(nn.Module):
     answers = True
     """whether it answers too"""
 
-    def __init__(self, model: Asked, ways: int, objects: int) -> None:
+    def __init__(self, model: QuestionAnswerer, ways: int, objects: int) -> None:
         super().__init__()
         answer = cast(RelationModel, model.answer)
         last = answer.relation.g[-1] if isinstance(answer.relation, MultiRelation) else None
@@ -177,7 +161,7 @@ class Pointing(nn.Module):
         """Logits of answers (B, Q, A), where it answers; (B, Q, T, c, M), above 0 for what is meant; objects (B, T)."""
         answer = cast(RelationModel, self.model.answer)
         relation, f = answer.relation, cast(nn.Sequential, answer.f)
-        map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question(question)
+        map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question_encoder(question)
         object_BT = at(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
         if isinstance(relation, MultiRelation):
             logits_BQA = f(relation(map_BCHW, question_BQD)) if self.answers else None
@@ -191,49 +175,55 @@ class Pointing(nn.Module):
 
 
 @register("clevr/q-type")
-def q_type(words: int = WORDS, answers: int = ANSWERS) -> QuestionType:
-    return QuestionType(words, answers)
+def q_type(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionType:
+    return QuestionType(vocab_size, num_answers)
 
 
 @register("clevr/lstm")
-def lstm(words: int = WORDS, answers: int = ANSWERS) -> Asked:
-    question = QuestionEncoder(words)
-    return Asked(question, Blind(mlp(question.out_channels, 256, 256, answers)))
+def lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
+    question = QuestionEncoder(vocab_size)
+    return QuestionAnswerer(question, Blind(mlp(question.out_channels, 256, 256, num_answers)))
 
 
 @register("clevr/cnn-lstm")
-def cnn_lstm(words: int = WORDS, answers: int = ANSWERS) -> Asked:
+def cnn_lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     """All objects in one long vector, then the question."""
-    question = QuestionEncoder(words)
+    question = QuestionEncoder(vocab_size)
     flattened = Flattened(24, question.out_channels, size=(8, 8), planes="", origin="centre")
-    f = mlp(flattened.out_channels, 256, 256, answers)
+    f = mlp(flattened.out_channels, 256, 256, num_answers)
     objects = flattened.out_channels - question.out_channels
     level(cast(Tensor, f[0].weight).split((objects, question.out_channels), dim=1), (OBJECT_SPREAD, QUESTION_SPREAD))
-    return Asked(question, RelationModel(_cnn(), flattened, f))
+    return QuestionAnswerer(question, RelationModel(_cnn(), flattened, f))
 
 
 @register("clevr/cnn-lstm-sa")
-def cnn_lstm_sa(words: int = WORDS, answers: int = ANSWERS) -> Asked:
-    question = QuestionEncoder(words)
+def cnn_lstm_sa(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
+    question = QuestionEncoder(vocab_size)
     attention = StackedAttention(24, question.out_channels)
-    return Asked(question, RelationModel(_cnn(), attention, mlp(question.out_channels, 256, 256, answers)))
+    return QuestionAnswerer(
+        question, RelationModel(_cnn(), attention, mlp(question.out_channels, 256, 256, num_answers))
+    )
 
 
 @register("clevr/rn")
-def rn(planes: str = "xyr", origin: str = "centre", words: int = WORDS, answers: int = ANSWERS) -> Asked:
+def rn(
+    planes: str = "xyr", origin: str = "centre", vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS
+) -> QuestionAnswerer:
     """Equation 2 with everything else as in multiRN."""
-    question = QuestionEncoder(words)
+    question = QuestionEncoder(vocab_size)
     relation = PairRelation(24, question.out_channels, planes=planes, origin=origin)
     level(relation.g.first.parts(), (OBJECT_SPREAD, PLANE_SPREAD, OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD))
-    return Asked(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, answers)))
+    return QuestionAnswerer(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, num_answers)))
 
 
 @register("clevr/film-pixels")
-def film_pixels(words: int = WORDS, answers: int = ANSWERS) -> Asked:
+def film_pixels(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     """Four FiLM blocks of 128 on a CNN of 128, as from raw pixels there; their GRU of 4,096 units is our LSTM."""
-    question = QuestionEncoder(words)
+    question = QuestionEncoder(vocab_size)
     film = Film(128, question.out_channels)
-    return Asked(question, RelationModel(blocks(3, (128,) * 4), film, mlp(film.out_channels, 1024, answers)))
+    return QuestionAnswerer(
+        question, RelationModel(blocks(3, (128,) * 4), film, mlp(film.out_channels, 1024, num_answers))
+    )
 
 
 @register("clevr/multirn")
@@ -241,10 +231,10 @@ def multirn(
     sizes: tuple[int, ...] = (128, 128, 256),
     planes: str = "xyr",
     origin: str = "centre",
-    words: int = WORDS,
-    answers: int = ANSWERS,
-) -> Asked:
-    return _multirn(2, sizes, planes, origin, words, answers)
+    vocab_size: int = VOCAB_SIZE,
+    num_answers: int = NUM_ANSWERS,
+) -> QuestionAnswerer:
+    return _multirn(2, sizes, planes, origin, vocab_size, num_answers)
 
 
 @register("clevr/multirn-h-224")
@@ -253,7 +243,7 @@ def multirn_h(
     sizes: tuple[int, ...] = (128, 128, 256),
     planes: str = "xyr",
     origin: str = "centre",
-    words: int = WORDS,
-    answers: int = ANSWERS,
-) -> Asked:
-    return _multirn(1, sizes, planes, origin, words, answers)
+    vocab_size: int = VOCAB_SIZE,
+    num_answers: int = NUM_ANSWERS,
+) -> QuestionAnswerer:
+    return _multirn(1, sizes, planes, origin, vocab_size, num_answers)

@@ -3,7 +3,7 @@
 Sections are the paper's (appendix B.2): the CNN; BCN with g's first layer; the rest of g with the sum, or what a rival
 has in its place; f; and reading a question in words. Two kinds:
 
-- `literal_macs`: one question about one image in the form in which the equations are written, counted as the paper
+- `reference_macs`: one question about one image in the form in which the equations are written, counted as the paper
   counts what it calls FLOPs: multiply-accumulates, one more for each output that has a bias, two for each output of
   BatchNorm, one for each term of the sum over objects.
 - `executed_macs`: the multiply-accumulates alone of the convolutions and matrix products that our form runs for a
@@ -20,10 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from bcn.layers.reference import literal
-from bcn.models.clevr import Asked, QuestionType
+from bcn.models.clevr import QuestionType
+from bcn.models.reference import reference_model
 from bcn.models.registry import create_model
-from bcn.models.sort_of_clevr import RelationModel
+from bcn.models.relation_model import QuestionAnswerer, RelationModel
 
 BATCH = 64
 """images that share what the coordinate planes cost"""
@@ -63,13 +63,13 @@ def on_meta(name: str, **arguments: Any) -> nn.Module:
         return create_model(name, **arguments)
 
 
-def literal_macs(model: nn.Module, image: tuple[int, int, int]) -> Macs:
+def reference_macs(model: nn.Module, image: tuple[int, int, int]) -> Macs:
     """For one question about one image (C, H, W), or one image where nothing is asked.
 
-    >>> literal_macs(on_meta("sort-of-clevr/multirn"), (3, 75, 75)).bcn  # 128,640 for each of 25 objects
+    >>> reference_macs(on_meta("sort-of-clevr/multirn"), (3, 75, 75)).bcn  # 128,640 for each of 25 objects
     3216000.0
     """
-    return _count(literal(model), _inputs(model, image, images=1, questions=1), paper=True)
+    return _count(reference_model(model), _inputs(model, image, images=1, questions=1), paper=True)
 
 
 def executed_macs(model: nn.Module, image: tuple[int, int, int], *, questions: int = 1) -> Macs:
@@ -80,10 +80,10 @@ def executed_macs(model: nn.Module, image: tuple[int, int, int], *, questions: i
 
 def _inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, questions: int) -> tuple[Tensor, ...]:
     image_BCHW = torch.empty(images, *image, device="meta")
-    if isinstance(model, Asked | QuestionType):
+    if isinstance(model, QuestionAnswerer | QuestionType):
         return image_BCHW, torch.empty(images, questions, TOKENS, dtype=torch.long, device="meta")
     if isinstance(model, RelationModel):
-        return image_BCHW, torch.empty(images, questions, model.relation.questions, device="meta")
+        return image_BCHW, torch.empty(images, questions, model.question_dim, device="meta")
     return (image_BCHW,)
 
 
@@ -131,7 +131,7 @@ def _count(model: nn.Module, inputs: tuple[Tensor, ...], *, paper: bool, share: 
 
 def _section(parameter: str, broadcasts: bool) -> str:
     """The section of a parameter of a model that has a BCN or has not."""
-    if parameter.startswith("question."):
+    if parameter.startswith("question_encoder."):
         return "question"
     parameter = parameter.removeprefix("answer.")
     if "broadcast." in parameter or parameter.startswith("middle.") or (broadcasts and ".g.0." in parameter):

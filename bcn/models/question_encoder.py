@@ -24,13 +24,13 @@ class QuestionEncoder(nn.Module):
     torch.Size([2, 10, 256])
     """
 
-    def __init__(self, words: int, embedding: int = 50, hidden: int = 128, *, layers: int = 2) -> None:
+    def __init__(self, vocab_size: int, embedding: int = 50, hidden: int = 128, *, layers: int = 2) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(words, embedding, padding_idx=0)
+        self.embedding = nn.Embedding(vocab_size, embedding, padding_idx=0)
         self.lstm = BidirectionalLSTM(embedding, hidden, layers=layers)
         self.out_channels = self.lstm.out_channels
 
-    def load_vectors(self, vector_VE: Tensor) -> None:
+    def load_word_embeddings(self, vector_VE: Tensor) -> None:
         """Start from given vectors of words, such as GloVe's; one of NaN keeps its word as it is."""
         if vector_VE.shape != self.embedding.weight.shape:
             raise BcnError(

@@ -40,7 +40,7 @@ class ResNet18(nn.Module):
     torch.Size([2, 10])
     """
 
-    def __init__(self, classes: int = 10) -> None:
+    def __init__(self, num_classes: int = 10) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 3, stride=2, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
@@ -48,7 +48,7 @@ class ResNet18(nn.Module):
         self.layer2 = _stage(64, 128, stride=2)
         self.layer3 = _stage(128, 256, stride=2)
         self.layer4 = _stage(256, 512, stride=2)
-        self.fc = nn.Linear(512, classes)
+        self.fc = nn.Linear(512, num_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -16,9 +16,9 @@ from bcn.models.registry import register
 class ClassAndCentre(nn.Module):
     """What it is, and where."""
 
-    def __init__(self, channels: int, classes: int = 10) -> None:
+    def __init__(self, channels: int, num_classes: int = 10) -> None:
         super().__init__()
-        self.classes = nn.Linear(channels, classes)
+        self.classes = nn.Linear(channels, num_classes)
         self.centre = nn.Linear(channels, 2)
 
     def forward(self, vector_BC: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,36 +13,36 @@ from bcn.models.registry import register
 from bcn.models.resnet import ResNet18
 
 
-def _with(middle: nn.Module, classes: int) -> Classifier:
+def _with(middle: nn.Module, num_classes: int) -> Classifier:
     """Something between the third and the fourth block."""
-    return Classifier(blocks(3, (64, 64, 64)), middle, blocks(64, (64,)), nn.Linear(64, classes))
+    return Classifier(blocks(3, (64, 64, 64)), middle, blocks(64, (64,)), nn.Linear(64, num_classes))
 
 
 @register("stl10/baseline")
-def baseline(classes: int = 10) -> Classifier:
-    return _with(nn.Identity(), classes)
+def baseline(num_classes: int = 10) -> Classifier:
+    return _with(nn.Identity(), num_classes)
 
 
 @register("stl10/skip")
-def skip(sizes: tuple[int, ...] = (128, 128, 256), classes: int = 10) -> Classifier:
-    return _with(Skipping(64, SkipConv(64, sizes)), classes)
+def skip(sizes: tuple[int, ...] = (128, 128, 256), num_classes: int = 10) -> Classifier:
+    return _with(Skipping(64, SkipConv(64, sizes)), num_classes)
 
 
 @register("stl10/bcn")
 def bcn(
-    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", classes: int = 10
+    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", num_classes: int = 10
 ) -> Classifier:
-    return _with(Broadcasting(64, BroadcastConv(64, sizes, planes=planes, origin=origin)), classes)
+    return _with(Broadcasting(64, BroadcastConv(64, sizes, planes=planes, origin=origin)), num_classes)
 
 
 @register("stl10/resnet18")
-def resnet18(classes: int = 10) -> ResNet18:
-    return ResNet18(classes)
+def resnet18(num_classes: int = 10) -> ResNet18:
+    return ResNet18(num_classes)
 
 
 @register("stl10/resnet18-bcn")
 def resnet18_bcn(
-    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", classes: int = 10
+    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", num_classes: int = 10
 ) -> ResNet18:
     image = torch.zeros(1, 3, 32, 32)
-    return insert_broadcast(ResNet18(classes), "layer3", sizes=sizes, planes=planes, origin=origin, image=image)
+    return insert_broadcast(ResNet18(num_classes), "layer3", sizes=sizes, planes=planes, origin=origin, image=image)

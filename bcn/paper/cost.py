@@ -27,9 +27,9 @@ def cost(recipe: Recipe) -> Cost:
 
 @cache
 def _cost(model: str, arguments: tuple[tuple[str, str | tuple[int, ...]], ...]) -> Cost:
-    from bcn.models.cost import count_parameters, literal_macs, on_meta
+    from bcn.models.cost import count_parameters, on_meta, reference_macs
     from bcn.models.registry import image_shape
 
     built = on_meta(model, **dict(arguments))
     parameters = count_parameters(built, statistics=model.startswith(("scaled-mnist/", "stl10/")))
-    return Cost(parameters, round(literal_macs(built, image_shape(model)).total))
+    return Cost(parameters, round(reference_macs(built, image_shape(model)).total))

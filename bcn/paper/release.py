@@ -7,7 +7,7 @@ from typing import Any
 from bcn.errors import BcnError
 from bcn.inference.reasoner import WEIGHTS, list_weights
 from bcn.io import atomic_write, checksum, write_json
-from bcn.models.cost import count_parameters, executed_macs, literal_macs, on_meta
+from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
 from bcn.paper.cost import cost
 from bcn.paper.recipes import find_recipe
@@ -58,7 +58,7 @@ def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
         "sha256": checksum(file),
         "bytes": file.stat().st_size,
         "parameters": count_parameters(model),
-        "macs": literal_macs(model, image).total,
+        "macs": reference_macs(model, image).total,
         "executed_macs": executed_macs(model, image, questions=20).total,
         "preprocessing": description["preprocessing"],
         "answers": description["answers"],

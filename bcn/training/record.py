@@ -5,7 +5,7 @@ from typing import Any
 
 from bcn.data.dataset import Dataset
 from bcn.data.vqa.dataset import QuestionDataset
-from bcn.models.cost import count_parameters, literal_macs
+from bcn.models.cost import count_parameters, reference_macs
 from bcn.training.environment import commit, machine, versions
 from bcn.training.recipe import Recipe
 from bcn.training.run import Run
@@ -51,7 +51,7 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found:
         "best_epoch": at.best_epoch,
         "parameters": count_parameters(state.model),
         "with_statistics": count_parameters(state.model, statistics=True),
-        "macs": round(literal_macs(state.model, (channels, height, width)).total),
+        "macs": round(reference_macs(state.model, (channels, height, width)).total),
         "steps": at.step,
         "questions": at.questions,
         "questions_per_second": round(at.questions / at.train_seconds, 1),

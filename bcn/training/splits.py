@@ -68,10 +68,10 @@ class Sets(NamedTuple):
         """The recipe with what its model takes from the data: how many words there are, and answers."""
         if not isinstance(self.train, QuestionDataset):
             return recipe
-        counted = {"words": len(self.train.vocabulary), "answers": len(self.train.answers)}
+        counted = {"vocab_size": len(self.train.vocabulary), "num_answers": len(self.train.answers)}
         for name, value in recipe.arguments:
             if counted.get(name, value) != value:
-                raise BcnError(f"{self.train.name} has {counted[name]} {name}, not {value}: leave arguments.{name} out")
+                raise BcnError(f"{self.train.name} has {name}={counted[name]}, not {value}: leave arguments.{name} out")
         return replace(recipe, arguments=tuple((counted | dict(recipe.arguments)).items()))
 
     def check(self, recipe: Recipe) -> None:

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from bcn.data.clevr_like.pointing import WAYS
 from bcn.data.clevr_like.sight import ANSWERS, KINDS
 from bcn.errors import BcnError
-from bcn.models.clevr import Asked, Pointing, grid, sight
+from bcn.models.clevr import Pointing, grid, sight
 from bcn.models.registry import create_model
+from bcn.models.relation_model import QuestionAnswerer
 from bcn.training.optim.schedule import make_optimiser
 from bcn.training.recipe import Auxiliary, Recipe
 
@@ -77,11 +78,13 @@ class State:
         auxiliary = recipe.auxiliary or Auxiliary()
         torch.manual_seed(derive(seed))
         model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
-        if vectors is not None and isinstance(model, Asked):
-            model.question.load_vectors(vectors)
+        if vectors is not None and isinstance(model, QuestionAnswerer):
+            model.question_encoder.load_word_embeddings(vectors)
         seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if auxiliary.object_epochs else None
         objects = math.prod(grid(recipe.model)) if auxiliary.referent_epochs else 0
-        pointing = Pointing(cast(Asked, model), WAYS, objects).to(device) if auxiliary.referent_epochs else None
+        pointing = (
+            Pointing(cast(QuestionAnswerer, model), WAYS, objects).to(device) if auxiliary.referent_epochs else None
+        )
         # Where it is taught, the model is last, for its own last layer to be the one that Muon leaves to Adam.
         taught = [part for part in (seeing, pointing) if part is not None]
         optimiser = make_optimiser(recipe.optim, nn.ModuleList([*taught, model]) if taught else model)

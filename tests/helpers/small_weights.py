@@ -77,7 +77,7 @@ def word_weights(model: str = "clevr/multirn") -> Path:
     """A weights file of a model that reads words, knows five of them, and nothing else."""
     torch.manual_seed(0)
     words = ("how", "many", "cubes", "are", "there")
-    arguments = {"words": len(words) + 2, "answers": 3}
+    arguments = {"vocab_size": len(words) + 2, "num_answers": 3}
     description = {
         "model": model,
         "arguments": arguments,

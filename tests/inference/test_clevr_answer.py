@@ -55,7 +55,7 @@ def clevr(tmp_path: Path) -> Path:
 def weights_of(model: str, directory: Path, path: Path) -> tuple[Path, torch.nn.Module]:
     """Random weights, as a run would have written them."""
     dataset = open_questions(directory, "train")
-    arguments = {"words": len(dataset.vocabulary), "answers": len(dataset.answers)}
+    arguments = {"vocab_size": len(dataset.vocabulary), "num_answers": len(dataset.answers)}
     torch.manual_seed(2)
     built = create_model(model, **arguments).eval()
     for parameter in built.parameters():

@@ -126,7 +126,7 @@ def test_padding_is_neither_learned_from_nor_counted(data: Path, tmp_path: Path)
     test = open_dataset("clevr-like-v1", "test")
     batch = test[range(5)]
     assert batch.answer.eq(-100).sum() == 1
-    model = create_model("clevr/multirn", words=len(test.vocabulary)).eval()
+    model = create_model("clevr/multirn", vocab_size=len(test.vocabulary)).eval()
     tally = evaluate(model, test, batch_size=2)
     assert tally.total == 9
     figures = metrics(tally, test)
@@ -221,7 +221,7 @@ def test_glove_starts_the_words_it_has_and_names_the_others(data: Path, tmp_path
     words = sets.train.vocabulary.words
     assert "no vector for are, color, how, it, many, there, things" in capsys.readouterr().err
     state = State.begin(sets.complete(recipe), seed=0, device=torch.device("cpu"), vectors=sets.vectors)
-    weight = state.model.question.embedding.weight
+    weight = state.model.question_encoder.embedding.weight
     assert len(weight) == len(words) + 2
     assert weight[2 + words.index("what")].eq(0.25).all()
     assert weight[2 + words.index("is")].eq(-0.5).all()
@@ -297,5 +297,5 @@ def test_the_model_takes_its_sizes_from_the_data(data: Path, tmp_path: Path) -> 
     assert description["answers"] == sorted(["red", "green", "blue", "1", "2", "3"])
     words = ["are", "colour", "how", "many", "squares", "the", "there", "what"]
     assert description["words"] == words
-    assert description["arguments"] == {"words": len(words) + 2, "answers": 6}
-    assert model.question.embedding.num_embeddings == len(words) + 2
+    assert description["arguments"] == {"vocab_size": len(words) + 2, "num_answers": 6}
+    assert model.question_encoder.embedding.num_embeddings == len(words) + 2

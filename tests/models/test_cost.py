@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from bcn import create_model, list_models
 from bcn.cli import app
-from bcn.models.cost import BATCH, TOKENS, count_parameters, executed_macs, literal_macs, on_meta
+from bcn.models.cost import BATCH, TOKENS, count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
 
@@ -99,7 +99,7 @@ def test_parameters_that_are_matched_about(name: str) -> None:
 @pytest.mark.parametrize("name", ["rn", "rn-h", "multirn", "multirn-h"])
 def test_macs_by_section(name: str) -> None:
     """Within 2 % of what the paper prints; its g of rn-h, 2.26G, is more than 100 x 100 pairs cost."""
-    macs = literal_macs(on_meta(f"sort-of-clevr/{name}"), (3, 75, 75))
+    macs = reference_macs(on_meta(f"sort-of-clevr/{name}"), (3, 75, 75))
     paper = published_rows("sections")[name]
     explained = ("convolution", "f") if name == "rn-h" else ("convolution", "bcn", "g", "f", "total")
     for section in explained:
@@ -110,7 +110,7 @@ def test_macs_to_the_digit() -> None:
     convolution = sum(size**2 * 24 * (9 * c + 1 + 2) for size, c in [(38, 3), (19, 24), (10, 24), (5, 24)])
     f = 2 * (256 * 256 + 256) + LAST_LAYER
     of_25, of_100, rn = (
-        literal_macs(on_meta(f"sort-of-clevr/{name}"), (3, 75, 75)) for name in ("multirn", "multirn-h", "rn")
+        reference_macs(on_meta(f"sort-of-clevr/{name}"), (3, 75, 75)) for name in ("multirn", "multirn-h", "rn")
     )
     assert of_25.convolution == rn.convolution == convolution
     assert (of_25.bcn, of_100.bcn) == (25 * 128_640, 100 * 128_640)
@@ -121,7 +121,7 @@ def test_macs_to_the_digit() -> None:
 
 @pytest.mark.parametrize("sizes", [sizes for sizes in BCN_SIZES if sizes])
 def test_macs_of_bcn_sizes(sizes: tuple[int, ...]) -> None:
-    macs = literal_macs(on_meta("sort-of-clevr/multirn-h", sizes=sizes), (3, 75, 75))
+    macs = reference_macs(on_meta("sort-of-clevr/multirn-h", sizes=sizes), (3, 75, 75))
     assert macs.total == pytest.approx(printed(BCN_SIZES[sizes]["macs"]), rel=0.02)
 
 
@@ -144,7 +144,7 @@ def test_executed_macs_are_those_that_torch_counts(name: str) -> None:
     if name.startswith("clevr/"):
         inputs.append(torch.empty(BATCH, 20, TOKENS, dtype=torch.long, device="meta"))
     elif hasattr(model, "relation"):
-        inputs.append(torch.empty(BATCH, 20, model.relation.questions, device="meta"))
+        inputs.append(torch.empty(BATCH, 20, model.relation.question_dim, device="meta"))
     with FlopCounterMode(display=False) as counter:
         model(*inputs)
     answers = BATCH * (20 if len(inputs) == 2 else 1)
@@ -154,7 +154,7 @@ def test_executed_macs_are_those_that_torch_counts(name: str) -> None:
 def test_counting_leaves_the_model_alone() -> None:
     model = create_model("sort-of-clevr/multirn").train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    literal_macs(model, (3, 75, 75))
+    reference_macs(model, (3, 75, 75))
     executed_macs(model, (3, 75, 75), questions=2)
     assert model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())

@@ -12,8 +12,8 @@ from torch._dynamo.testing import CompileCounter
 import bcn.layers.broadcast
 import bcn.layers.relation
 from bcn import BcnError, coordinate_planes, create_model, list_models
-from bcn.layers.reference import literal
 from bcn.models.cost import on_meta
+from bcn.models.reference import reference_model
 from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
 
@@ -43,7 +43,7 @@ def inputs(name: str, model: nn.Module, *, size: tuple[int, int] = (40, 33), ima
         return image, torch.randint(1, 80, (images, 2, 5)) * (torch.arange(5) < torch.tensor([[5], [3]]))
     if not hasattr(model, "relation"):
         return (image,)
-    return image, torch.randint(2, (images, 2, model.relation.questions)).float()
+    return image, torch.randint(2, (images, 2, model.relation.question_dim)).float()
 
 
 def double(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -154,27 +154,27 @@ def test_exports_with_free_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_literal_twin_agrees_and_shares_weights(name: str) -> None:
+def test_the_reference_agrees_and_shares_weights(name: str) -> None:
     model = make(name)
-    twin = literal(model)
-    assert list(twin.state_dict()) == list(model.state_dict())
+    reference = reference_model(model)
+    assert list(reference.state_dict()) == list(model.state_dict())
     other = create_model(name)
-    twin.load_state_dict(other.state_dict(), strict=True)
-    model.load_state_dict(twin.state_dict(), strict=True)
+    reference.load_state_dict(other.state_dict(), strict=True)
+    model.load_state_dict(reference.state_dict(), strict=True)
     args = inputs(name, model)
-    torch.testing.assert_close(flat(twin.eval()(*args)), flat(other.eval()(*args)), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(flat(reference.eval()(*args)), flat(other.eval()(*args)), rtol=1e-5, atol=1e-5)
 
     args = double(args)
-    outputs, expected = gradients(twin.double(), args)
+    outputs, expected = gradients(reference.double(), args)
     again, actual = gradients(model.eval().double(), args)
     torch.testing.assert_close(again, outputs, rtol=0, atol=1e-10)
     for parameter in expected:
         torch.testing.assert_close(actual[parameter], expected[parameter], rtol=1e-10, atol=1e-10)
 
 
-def test_the_literal_twin_builds_what_the_fast_form_does_not() -> None:
+def test_the_reference_has_none_of_the_fast_layers() -> None:
     model = make("sort-of-clevr/multirn")
-    kinds = {type(module) for module in literal(model).modules()}
+    kinds = {type(module) for module in reference_model(model).modules()}
     assert not kinds & {type(model), type(model.relation), type(model.broadcast), type(model.relation.g[0])}
 
 
@@ -283,10 +283,10 @@ def test_a_deep_copy_is_independent(name: str) -> None:
     [
         ("sort-of-clevr/multirn-h", {"planes": "xy", "origin": "top-left", "sizes": (64, 64)}),
         ("sort-of-clevr/multirn-h", {"sizes": ()}),
-        ("sort-of-clevr/multirn", {"sizes": [16], "planes": "", "questions": 7, "answers": 4}),
+        ("sort-of-clevr/multirn", {"sizes": [16], "planes": "", "question_dim": 7, "num_answers": 4}),
         ("scaled-mnist/bcn", {"planes": ""}),
         ("scaled-mnist/cce", {"planes": "r", "origin": "top-left"}),
-        ("stl10/resnet18-bcn", {"sizes": (32, 32), "planes": "xy", "classes": 3}),
+        ("stl10/resnet18-bcn", {"sizes": (32, 32), "planes": "xy", "num_classes": 3}),
     ],
 )
 def test_arguments(name: str, arguments: dict[str, Any]) -> None:
@@ -316,7 +316,7 @@ def test_arguments_of_the_first_example_arrive() -> None:
         ("sort-of-clevr/multirn-h", {"sizes": 64}, "sizes=64"),
         ("sort-of-clevr/multirn-h", {"sizes": (64, -1)}, "sizes="),
         ("sort-of-clevr/multirn-h", {"sizes": "64"}, "sizes='64'"),
-        ("sort-of-clevr/multirn-h", {"answers": 0}, "answers=0"),
+        ("sort-of-clevr/multirn-h", {"num_answers": 0}, "num_answers=0"),
         ("sort-of-clevr/multirn-h", {"planes": "xyz"}, "letters x, y and r"),
         ("sort-of-clevr/multirn-h", {"origin": "bottom"}, "'top-left'"),
         ("scaled-mnist/bcn", {"sizes": ()}, "at least one"),

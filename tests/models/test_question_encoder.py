@@ -23,8 +23,8 @@ def reference(lstm: BidirectionalLSTM, channels: int, hidden: int) -> nn.LSTM:
     with torch.no_grad():
         for number, layer in enumerate(lstm.layers):
             for direction, suffix in enumerate(("", "_reverse")):
-                getattr(theirs, f"weight_ih_l{number}{suffix}").copy_(layer.of_input[direction])
-                getattr(theirs, f"weight_hh_l{number}{suffix}").copy_(layer.of_state[direction])
+                getattr(theirs, f"weight_ih_l{number}{suffix}").copy_(layer.weight_ih[direction])
+                getattr(theirs, f"weight_hh_l{number}{suffix}").copy_(layer.weight_hh[direction])
                 getattr(theirs, f"bias_ih_l{number}{suffix}").copy_(layer.bias[direction])
                 getattr(theirs, f"bias_hh_l{number}{suffix}").zero_()
     return theirs
@@ -67,7 +67,7 @@ def test_both_forms_are_pytorchs_lstm(length: list[int], layers: int, seed: int)
 def test_the_sizes_of_the_paper() -> None:
     encoder = QuestionEncoder(80)
     assert encoder.embedding.weight.shape == (80, 50)
-    assert [tuple(layer.of_state.shape) for layer in encoder.lstm.layers] == [(2, 512, 128)] * 2
+    assert [tuple(layer.weight_hh.shape) for layer in encoder.lstm.layers] == [(2, 512, 128)] * 2
     assert encoder(torch.randint(1, 80, (3, 4, 9))).shape == (3, 4, 256)
     assert encoder(torch.randint(1, 80, (3, 9))).shape == (3, 256)
 
@@ -133,13 +133,13 @@ def test_vectors_of_words() -> None:
     encoder = QuestionEncoder(4, 3)
     before = encoder.embedding.weight.detach().clone()
     vectors = torch.tensor([[9.0, 9, 9], [torch.nan] * 3, [1, 2, 3], [4, 5, 6]])
-    encoder.load_vectors(vectors)
+    encoder.load_word_embeddings(vectors)
     after = encoder.embedding.weight
     assert after[0].eq(0).all()  # padding
     assert torch.equal(after[1], before[1])  # has no vector
     assert after[2:].tolist() == [[1, 2, 3], [4, 5, 6]]
     with pytest.raises(BcnError, match=r"\(4, 2\): accepted is \(4, 3\)"):
-        encoder.load_vectors(torch.zeros(4, 2))
+        encoder.load_word_embeddings(torch.zeros(4, 2))
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
     sentences = [f"How many {word} things are there?" for word in words]
     vocabulary = Vocabulary.of(word for sentence in sentences for word in tokens(sentence))
     said = [torch.tensor(vocabulary.encode(sentence)) for sentence in sentences]
-    model = create_model(f"clevr/{name}", words=len(vocabulary)).train()
+    model = create_model(f"clevr/{name}", vocab_size=len(vocabulary)).train()
     with torch.no_grad():
-        question_UD = model.question(nn.utils.rnn.pad_sequence(said, batch_first=True))
+        question_UD = model.question_encoder(nn.utils.rnn.pad_sequence(said, batch_first=True))
         map_BCHW = model.answer.encoder(torch.randn(12, 3, 128, 128))
         if name == "cnn-lstm":
             weight, object_UD = model.answer.f[0].weight, map_BCHW.flatten(1)

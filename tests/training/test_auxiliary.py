@@ -198,7 +198,7 @@ def test_images_and_the_places_of_their_things_are_moved_and_mirrored_together(m
 @pytest.mark.parametrize(("name", "objects"), [("multirn", 64), ("multirn-h", 256), ("cnn-lstm", 64), ("rn", 64)])
 def test_a_model_points_and_answers_as_it_answers_by_itself(name: str, objects: int) -> None:
     torch.manual_seed(0)
-    model = create_model(f"clevr/{name}", words=9).double().eval()
+    model = create_model(f"clevr/{name}", vocab_size=9).double().eval()
     ways, channels = 32, 1 if name in ("cnn-lstm", "rn") else 8
     pointing = Pointing(model, ways, objects).double().eval()
     image, question = torch.rand(2, 3, 128, 128).double(), torch.randint(1, 9, (2, 3, 5))
@@ -259,7 +259,7 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     )
     assert seen == {name for name in begun if name.startswith("answer.encoder.")}
     assert {name for name in begun if name.startswith("answer.f.")} & shown == set()
-    assert {"answer.relation.g.1.weight", "question.lstm.layers.0.of_state"} <= shown
+    assert {"answer.relation.g.1.weight", "question_encoder.lstm.layers.0.weight_hh"} <= shown
     assert {name for name in begun if name.startswith("answer.f.")} <= asked
 
 

@@ -33,9 +33,9 @@ def test_singular_values_come_near_one(shape: tuple[int, int]) -> None:
 
 def test_a_step_of_each_weight() -> None:
     torch.manual_seed(1)
-    model = create_model("clevr/multirn", words=20, answers=5)
+    model = create_model("clevr/multirn", vocab_size=20, num_answers=5)
     image, question = torch.randn(2, 3, 128, 128), torch.randint(1, 20, (2, 3, 6))
-    twin = create_model("clevr/multirn", words=20, answers=5)
+    twin = create_model("clevr/multirn", vocab_size=20, num_answers=5)
     twin.load_state_dict(model.state_dict())
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for each in (model, twin):
@@ -56,7 +56,7 @@ def test_a_step_of_each_weight() -> None:
         for gate, moved in zip(stacked, (parameter - before[name]).reshape(stacked.shape), strict=True):
             wanted = -0.01 * 0.2 * max(gate.shape) ** 0.5 * by_singular_values(gate)
             torch.testing.assert_close(moved.double(), wanted, rtol=1e-2, atol=2e-4)
-    adams = {"question.embedding.weight", "answer.f.4.weight"}
+    adams = {"question_encoder.embedding.weight", "answer.f.4.weight"}
     assert turned == {name for name in before if before[name].dim() > 1 and not name.endswith("bias")} - adams
 
 

@@ -190,8 +190,11 @@ def test_eval_of_a_run_and_of_a_weights_file(
         (("train", "table3/multirn", "--scale", "smoke", "--set", "localise=true"), "has no centres to localise"),
         (("train", "blobs/plain", "--set", "curriculum_epochs=1"), "blobs does not ask non-relational questions"),
         (("train", "blobs/plain", "--set", "augment=true"), "blobs has no augmentation; train with augment=false"),
-        (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.answers=9"), "instead of (1, 20, 10)"),
-        (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.answers=²"), "does not take answers='²'"),
+        (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.num_answers=9"), "instead of (1, 20, 10)"),
+        (
+            ("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.num_answers=²"),
+            "does not take num_answers='²'",
+        ),
         (("train", "table1/bcn", "--data", "nowhere", "--scale", "smoke"), "nowhere"),
         (("eval", "nowhere"), "nowhere does not exist"),
         (("eval", "."), "not the directory of a run"),

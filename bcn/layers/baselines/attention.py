@@ -16,12 +16,12 @@ class StackedAttention(nn.Module):
     torch.Size([2, 20, 256])
     """
 
-    def __init__(self, channels: int, questions: int, hidden: int = 256, *, looks: int = 2) -> None:
+    def __init__(self, channels: int, question_dim: int, hidden: int = 256, *, looks: int = 2) -> None:
         super().__init__()
-        self.questions = questions
-        self.objects = nn.Linear(channels, questions)
-        self.of_object = nn.ModuleList(nn.Linear(questions, hidden) for _ in range(looks))
-        self.of_question = nn.ModuleList(nn.Linear(questions, hidden) for _ in range(looks))
+        self.question_dim = question_dim
+        self.objects = nn.Linear(channels, question_dim)
+        self.of_object = nn.ModuleList(nn.Linear(question_dim, hidden) for _ in range(looks))
+        self.of_question = nn.ModuleList(nn.Linear(question_dim, hidden) for _ in range(looks))
         self.weigh = nn.ModuleList(nn.Linear(hidden, 1, bias=False) for _ in range(looks))
 
     def forward(self, map_BCHW: Tensor, question: Tensor) -> Tensor:

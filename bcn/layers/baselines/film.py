@@ -6,14 +6,13 @@ B images, Q questions of D numbers about each, R = B Q, C channels, H x W positi
 import torch
 from torch import Tensor, nn
 
-from bcn.layers.coordinates import coordinate_planes
+from bcn.layers.coordinates import planes_like
 
 PLANES = "xy"
 
 
 def _with_planes(map_BCHW: Tensor) -> Tensor:
-    height, width = map_BCHW.shape[-2:]
-    planes = coordinate_planes(height, width, PLANES, dtype=map_BCHW.dtype, device=map_BCHW.device)
+    planes = planes_like(map_BCHW, PLANES, "centre")
     return torch.cat([map_BCHW, planes.expand(map_BCHW.shape[0], -1, -1, -1)], dim=1)
 
 
@@ -45,10 +44,10 @@ class Film(nn.Module):
     torch.Size([2, 20, 512])
     """
 
-    def __init__(self, channels: int, questions: int, *, blocks: int = 4, out_channels: int = 512) -> None:
+    def __init__(self, channels: int, question_dim: int, *, blocks: int = 4, out_channels: int = 512) -> None:
         super().__init__()
-        self.questions, self.out_channels = questions, out_channels
-        self.modulate = nn.Linear(questions, 2 * channels * blocks)
+        self.question_dim, self.out_channels = question_dim, out_channels
+        self.modulate = nn.Linear(question_dim, 2 * channels * blocks)
         self.blocks = nn.ModuleList(FilmBlock(channels) for _ in range(blocks))
         self.last = nn.Conv2d(channels + len(PLANES), out_channels, 1)
 

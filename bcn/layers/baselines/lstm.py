@@ -62,18 +62,18 @@ class _Read(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, input_NE: Tensor, of_input_2GE: Tensor, of_state_2GH: Tensor, bias_2G: Tensor, packing: Packing
+        ctx: Any, input_NE: Tensor, weight_ih_2GE: Tensor, weight_hh_2GH: Tensor, bias_2G: Tensor, packing: Packing
     ) -> Tensor:
-        reversed_NE, hidden = input_NE[packing.reverse_N], of_state_2GH.shape[2]
+        reversed_NE, hidden = input_NE[packing.reverse_N], weight_hh_2GH.shape[2]
         gate_2NG = input_NE.new_empty(2, len(input_NE), 4 * hidden)
         for direction, words_NE in enumerate((input_NE, reversed_NE)):
-            torch.addmm(bias_2G[direction], words_NE, of_input_2GE[direction].t(), out=gate_2NG[direction])
+            torch.addmm(bias_2G[direction], words_NE, weight_ih_2GE[direction].t(), out=gate_2NG[direction])
         cell_2NH, state_2NH = (input_NE.new_empty(2, len(input_NE), hidden) for _ in range(2))
         before = 0
         for start, count in zip(packing.starts, packing.counts, strict=False):
             gate, cell, state = (tensor[:, start : start + count] for tensor in (gate_2NG, cell_2NH, state_2NH))
             if start:
-                gate.baddbmm_(state_2NH[:, before : before + count], of_state_2GH.transpose(1, 2))
+                gate.baddbmm_(state_2NH[:, before : before + count], weight_hh_2GH.transpose(1, 2))
             gate[..., : 2 * hidden].sigmoid_()
             gate[..., 2 * hidden : 3 * hidden].tanh_()
             gate[..., 3 * hidden :].sigmoid_()
@@ -83,15 +83,15 @@ class _Read(torch.autograd.Function):
                 cell.addcmul_(keep, cell_2NH[:, before : before + count])
             torch.tanh(cell, out=state).mul_(show)
             before = start
-        ctx.save_for_backward(input_NE, reversed_NE, of_input_2GE, of_state_2GH, gate_2NG, cell_2NH, state_2NH)
+        ctx.save_for_backward(input_NE, reversed_NE, weight_ih_2GE, weight_hh_2GH, gate_2NG, cell_2NH, state_2NH)
         ctx.packing = packing
         return state_2NH
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_2NH: Tensor) -> tuple[Tensor | None, ...]:
-        input_NE, reversed_NE, of_input_2GE, of_state_2GH, gate_2NG, cell_2NH, state_2NH = ctx.saved_tensors
-        packing, hidden = ctx.packing, of_state_2GH.shape[2]
+        input_NE, reversed_NE, weight_ih_2GE, weight_hh_2GH, gate_2NG, cell_2NH, state_2NH = ctx.saved_tensors
+        packing, hidden = ctx.packing, weight_hh_2GH.shape[2]
         to_gate_2NG = torch.empty_like(gate_2NG)
         to_state, to_cell = (grad_2NH.new_zeros(2, packing.counts[0], hidden) for _ in range(2))
         for t in reversed(range(len(packing.counts))):
@@ -116,12 +116,12 @@ class _Read(torch.autograd.Function):
             _sigmoid_backward(d_both, gate[..., : 2 * hidden], grad_input=d_both)
             _tanh_backward(d_new, new, grad_input=d_new)
             _sigmoid_backward(d_show, show, grad_input=d_show)
-            torch.bmm(d_gate, of_state_2GH, out=d_state)
-        to_input = to_gate_2NG[0] @ of_input_2GE[0] + (to_gate_2NG[1] @ of_input_2GE[1])[packing.reverse_N]
+            torch.bmm(d_gate, weight_hh_2GH, out=d_state)
+        to_input = to_gate_2NG[0] @ weight_ih_2GE[0] + (to_gate_2NG[1] @ weight_ih_2GE[1])[packing.reverse_N]
         turned_2GN = to_gate_2NG.transpose(1, 2)
-        to_of_input = torch.stack([turned_2GN[0] @ input_NE, turned_2GN[1] @ reversed_NE])
-        to_of_state = torch.bmm(turned_2GN[:, :, packing.counts[0] :], state_2NH[:, packing.before])
-        return to_input, to_of_input, to_of_state, to_gate_2NG.sum(dim=1), None
+        grad_weight_ih = torch.stack([turned_2GN[0] @ input_NE, turned_2GN[1] @ reversed_NE])
+        grad_weight_hh = torch.bmm(turned_2GN[:, :, packing.counts[0] :], state_2NH[:, packing.before])
+        return to_input, grad_weight_ih, grad_weight_hh, to_gate_2NG.sum(dim=1), None
 
 
 class BidirectionalLayer(nn.Module):
@@ -134,29 +134,29 @@ class BidirectionalLayer(nn.Module):
 
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
-        self.of_input = nn.Parameter(torch.empty(2, 4 * hidden, channels))
-        self.of_state = nn.Parameter(torch.empty(2, 4 * hidden, hidden))
+        self.weight_ih = nn.Parameter(torch.empty(2, 4 * hidden, channels))
+        self.weight_hh = nn.Parameter(torch.empty(2, 4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(2, 4 * hidden))
         with torch.no_grad():
             for way in range(2):
-                nn.init.xavier_uniform_(self.of_input[way], nn.init.calculate_gain("tanh"))
-                for gate_HH in self.of_state[way].chunk(4):
+                nn.init.xavier_uniform_(self.weight_ih[way], nn.init.calculate_gain("tanh"))
+                for gate_HH in self.weight_hh[way].chunk(4):
                     nn.init.orthogonal_(gate_HH)
             self.bias[:, hidden : 2 * hidden] = 1
 
     def packed(self, input_NE: Tensor, packing: Packing) -> Tensor:
         """All states (2, N, H)."""
-        states: Tensor = _Read.apply(input_NE, self.of_input, self.of_state, self.bias, packing)  # type: ignore[no-untyped-call]
+        states: Tensor = _Read.apply(input_NE, self.weight_ih, self.weight_hh, self.bias, packing)  # type: ignore[no-untyped-call]
         return states
 
     def unrolled(self, input_ULE: Tensor, length_U: Tensor) -> tuple[Tensor, Tensor]:
         """All states (U, L, 2 H) and the last (U, 2 H), both directions."""
-        of_state_2GH = self.of_state
+        weight_hh_2GH = self.weight_hh
 
         def step(before: Both, word: Both) -> After:
             """State and cell after a word; padding leaves them as they were."""
             (state_2UH, cell_2UH), (gate_2UG, is_word_2U1) = before, word
-            more_2UG = torch.stack([F.linear(state_2UH[way], of_state_2GH[way]) for way in range(2)])
+            more_2UG = torch.stack([F.linear(state_2UH[way], weight_hh_2GH[way]) for way in range(2)])
             write, keep, new, show = (gate_2UG + more_2UG).chunk(4, dim=2)
             next_cell = keep.sigmoid() * cell_2UH + write.sigmoid() * new.tanh()
             state_2UH = torch.where(is_word_2U1, show.sigmoid() * next_cell.tanh(), state_2UH)
@@ -164,12 +164,12 @@ class BidirectionalLayer(nn.Module):
             return (state_2UH, torch.where(is_word_2U1, next_cell, cell_2UH)), state_2UH.clone()
 
         gate_LUG, reverse_LUG = (
-            F.linear(input_ULE, self.of_input[way], self.bias[way]).transpose(0, 1) for way in range(2)
+            F.linear(input_ULE, self.weight_ih[way], self.bias[way]).transpose(0, 1) for way in range(2)
         )
         is_word_LU1 = torch.arange(input_ULE.shape[1], device=length_U.device)[:, None, None] < length_U[:, None]
         gate_L2UG = torch.stack([gate_LUG, reverse_LUG.flip(0)], dim=1)
         is_word_L2U1 = torch.stack([is_word_LU1, is_word_LU1.flip(0)], dim=1)
-        first, cell = (torch.zeros_like(gate_L2UG[0, :, :, : of_state_2GH.shape[2]]) for _ in range(2))
+        first, cell = (torch.zeros_like(gate_L2UG[0, :, :, : weight_hh_2GH.shape[2]]) for _ in range(2))
         scan: Callable[..., After] = _scan
         if torch.compiler.is_exporting():  # into a loop, so that sentences may have any number of words
             from torch._higher_order_ops.scan import scan

@@ -59,7 +59,7 @@ def find_matrices(model: nn.Module) -> dict[Tensor, tuple[int, int, int]]:
         if isinstance(module, nn.Conv2d | nn.Linear) and module not in last:
             found[module.weight] = (1, len(module.weight), module.weight[0].numel())
         if isinstance(module, BidirectionalLayer):
-            for weight in (module.of_input, module.of_state):
+            for weight in (module.weight_ih, module.weight_hh):
                 found[weight] = (GATES, weight.shape[1] * 2 // GATES, weight.shape[2])
     return found
 
