@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bcn.cli import app
-from bcn.errors import BcnError, did_you_mean
+from bcn.errors import BcnError
 
 if TYPE_CHECKING:
     from bcn.data.sort_of_clevr.samples import Questions
@@ -27,7 +27,7 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """List the data sets, and where their files are."""
-    from bcn.data.registry import DATASETS
+    from bcn.data.registry import DATASETS, missing_files
 
     rows: list[dict[str, Any]] = []
     for name, entry in DATASETS.items():
@@ -56,26 +56,19 @@ def make(
 ) -> None:
     """Generate a data set. One that is cached is checked first, and made anew if it does not hold."""
     from bcn.data.arrays import write_npz
-    from bcn.data.cache import cached_parts, check_cache, drop_cache
-    from bcn.data.checksums import CHECKSUMS
+    from bcn.data.check import CHECKSUMS, drop_damaged
     from bcn.data.registry import find_entry, open_dataset
 
     entry = find_entry(name)
     if entry.origin == "published":
         raise BcnError(f"{name} is published, not generated: run `bcn data fetch {name}`")
-    for part in cached_parts(name):
-        try:
-            check_cache(name, part.name)
-        except BcnError as error:
-            print(f"bcn: {error}; it is made anew", file=sys.stderr)
-            drop_cache(name, part.name)
-    for chosen in [split] if split else CHECKSUMS[name] or entry.splits:
-        dataset = open_dataset(
-            name, chosen, data=data, images=images, seed=seed, questions=cast("Questions", questions)
-        )
-        print(f"{name} {chosen}: {len(dataset):,} images, sha256 {dataset.checksum()}")
+    for problem in drop_damaged(name):
+        print(f"bcn: {problem}; it is made again", file=sys.stderr)
+    for each in [split] if split else CHECKSUMS.get(name) or entry.splits:
+        dataset = open_dataset(name, each, data=data, images=images, seed=seed, questions=cast("Questions", questions))
+        print(f"{name} {each}: {len(dataset):,} images, sha256 {dataset.checksum()}")
         if out is not None:
-            print(write_npz(dataset, out / f"{name}-{chosen}.npz"))
+            print(write_npz(dataset, out / f"{name}-{each}.npz"))
 
 
 @commands.command()
@@ -101,34 +94,21 @@ def check(
 
     In a directory of images and questions, look for what would spoil a training.
     """
-    from bcn.data.checksums import CHECKSUMS, check_dataset, check_files, checked_splits
+    from bcn.data import check as checks
     from bcn.data.registry import DATASETS
-    from bcn.data.vqa.check import check_directory
 
     for name in names or ():
-        if name not in DATASETS and not Path(name).is_dir():
-            raise did_you_mean("data set (and there is no such directory)", name, DATASETS)
-    bad = []
-    for name in names or CHECKSUMS:
-        own = bool(names) and Path(name).is_dir()
-        if not own and (missing := missing_files(name, data)):
-            print(f"{name}: {missing}")
-            bad += [name] if names else []
-            continue
-        if own or not CHECKSUMS[name]:
-            problems = check_directory(name if own else _found(name, data))
-            print("\n".join(f"{name}: {problem}" for problem in problems or ["nothing to complain of"]))
-            bad += [name] if problems else []
-            continue
-        try:
-            check_files(name)
-            for split in checked_splits(name):
-                print(f"{name} {split}: {check_dataset(name, split, data=data)}", flush=True)
-        except BcnError as error:
-            print(f"{name}: {error}")
+        checks.check_name(name)
+    bad: list[str] = []
+    for name in names or DATASETS:
+        findings = []
+        for finding in checks.check(name, data):
+            print(f"{finding.subject}: {finding.text}", flush=True)
+            findings.append(finding.status)
+        if "bad" in findings or (names and "missing" in findings):
             bad.append(name)
     if bad:
-        raise BcnError(f"{', '.join(bad)}: not as it should be; what to do is said above")
+        raise BcnError(f"{', '.join(bad)}: the check failed; what to do is said above")
 
 
 @commands.command()
@@ -153,29 +133,6 @@ def show(
     with atomic_write(path) as temporary:
         sheet.save(temporary, format="PNG")
     print(path)
-
-
-def missing_files(name: str, data: Path | None) -> str | None:
-    """What to do about a data set that needs files that are not here."""
-    from bcn.data.registry import find_entry
-
-    entry = find_entry(name)
-    if entry.find is None or entry.find(data):
-        return None
-    if entry.remedy is not None:
-        return entry.remedy
-    if entry.origin == "made once":
-        return f"not made yet: `bcn data make {name}`"
-    return f"not here: `bcn data fetch {name if entry.fetch else 'mnist'}`"
-
-
-def _found(name: str, data: Path | None) -> Path:
-    """The directory of a set of images and questions that is here."""
-    from bcn.data.registry import find_entry
-
-    find = find_entry(name).find
-    assert find is not None
-    return find(data)[0]
 
 
 def _shown(path: Path) -> str:

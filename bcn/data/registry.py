@@ -1,6 +1,6 @@
-"""Every data set by its name."""
+"""Every data set by its name: the one list of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,162 +10,107 @@ from bcn.data import stl10
 from bcn.data.cache import cached_parts
 from bcn.data.dataset import Dataset
 from bcn.data.mnist import affnist, mnist
-from bcn.data.mnist import scaled as scaled_mnist
-from bcn.data.sort_of_clevr import FEWER, V1, make_sort_of_clevr
+from bcn.data.mnist.scaled import make_scaled_mnist
+from bcn.data.sort_of_clevr import FEWER, LEGACY, STREAM, V1, make_sort_of_clevr
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
 from bcn.data.sort_of_clevr.samples import Questions
-from bcn.data.vqa import named
-from bcn.errors import BcnError, did_you_mean
+from bcn.data.vqa import sources as vqa
+from bcn.errors import did_you_mean
 from bcn.io import data_root
 
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked of a data set; each takes what it knows."""
-
-    name: str
-    split: str
-    data: str | Path | None
-    images: int | None
-    seed: int
-    questions: Questions
-    size: int | None = None
+Find = Callable[[str | Path | None], list[Path]]
 
 
 @dataclass(frozen=True)
 class Entry:
     about: str
-    origin: Literal["made when opened", "made once", "published"]
+    origin: Literal["generated", "generated once", "published"]
+    """made whenever it is opened; made once and kept on disk; or made by others"""
     splits: tuple[str, ...]
-    open: Callable[[Request], Dataset]
-    find: Callable[[str | Path | None], list[Path]] | None = None
-    """what is there of the files that it needs, given where the original ones lie; None if it needs none"""
-    fetch: Callable[[str | Path | None], list[Path]] | None = None
+    open: Callable[..., Dataset]
+    """called with the split, `images`, and those of `open_dataset`'s other arguments that are `options`"""
+    options: tuple[str, ...] = ()
+    find: Find | None = None
+    """which of its files are there, given the data directory; None where it needs no files"""
+    fetch: Find | None = None
     """download the files"""
     remedy: str | None = None
-    """what to do where the files are missing and cannot be fetched or made by name"""
+    """what to do where the files are missing and can neither be fetched nor made by name"""
 
 
-def _sort_of_clevr(request: Request, version: str | None = None, objects: int = 6) -> Dataset:
-    return make_sort_of_clevr(
-        version or request.name,
-        request.split,
-        images=request.images,
-        seed=request.seed,
-        questions=request.questions,
-        objects=objects,
+def _sort_of_clevr(about: str, version: str, objects: int = 6) -> Entry:
+    opened = partial(make_sort_of_clevr, version, objects=objects)
+    return Entry(about, "generated", SORT_OF_CLEVR_SPLITS, opened, ("seed", "questions"))
+
+
+def _scaled_mnist(name: str, about: str, splits: tuple[str, ...] = ("test",)) -> tuple[str, Entry]:
+    opened = partial(make_scaled_mnist, name)
+    return name, Entry(about, "generated once", splits, opened, ("data", "seed"), lambda _: cached_parts(name))
+
+
+def _vqa(name: str) -> Entry:
+    return Entry(
+        about=vqa.SOURCES[name].about,
+        origin="generated once" if name.startswith("clevr-like") else "published",
+        splits=vqa.SPLITS,
+        open=partial(vqa.open_source, name),
+        options=("data", "size", "words", "answers"),
+        find=partial(vqa.find_source, name),
+        fetch=partial(vqa.require_source, name),
+        remedy=vqa.SOURCES[name].remedy,
     )
-
-
-def _mnist(request: Request) -> Dataset:
-    return mnist.open_mnist(request.split, data=request.data, images=request.images)
-
-
-def _scaled_mnist(request: Request) -> Dataset:
-    return scaled_mnist.make_scaled_mnist(
-        request.name, request.split, data=request.data, images=request.images, seed=request.seed
-    )
-
-
-def _affnist(request: Request) -> Dataset:
-    return affnist.open_affnist(request.split, data=request.data, images=request.images)
-
-
-def _affine_mnist(request: Request) -> Dataset:
-    return affnist.make_affine_mnist(request.split, data=request.data, images=request.images, seed=request.seed)
-
-
-def _stl10(request: Request) -> Dataset:
-    return stl10.open_stl10(request.split, data=request.data, images=request.images)
-
-
-def _named(name: str, about: str, origin: Literal["made once", "published"]) -> tuple[str, Entry]:
-    def opened(request: Request) -> Dataset:
-        return named.open_named(name, request.split, data=request.data, images=request.images, size=request.size)
-
-    def fetch(data: str | Path | None) -> list[Path]:
-        if found := named.find_named(name, data):
-            return found
-        raise BcnError(f"{name}: {named.REMEDIES[name]}")
-
-    find = partial(named.find_named, name)
-    return name, Entry(about, origin, named.SPLITS, opened, find, fetch, named.REMEDIES[name])
-
-
-def _fetch_mnist(data: str | Path | None) -> list[Path]:
-    for part in mnist.FILES:
-        mnist.fetch_mnist(part, data=data)
-    return mnist.find_mnist(data)
-
-
-def _find_affnist(data: str | Path | None) -> list[Path]:
-    places = (affnist.locate_affnist(part, data) for part, _, _ in affnist.AFFNIST_SPLITS.values())
-    return [place for place in places if place is not None]
-
-
-def _find_stl10(data: str | Path | None) -> list[Path]:
-    place = stl10.locate_stl10(data)
-    return [] if place is None else [place]
-
-
-def _generated(about: str, opened: Callable[[Request], Dataset] = _sort_of_clevr) -> Entry:
-    return Entry(about, "made when opened", SORT_OF_CLEVR_SPLITS, opened)
-
-
-def _cached(name: str, about: str, splits: tuple[str, ...] = ("test",)) -> tuple[str, Entry]:
-    return name, Entry(about, "made once", splits, _scaled_mnist, lambda _: cached_parts(name))
 
 
 DATASETS: dict[str, Entry] = {
-    "sort-of-clevr-v1": _generated("six shapes, 20 questions about them"),
-    **{
-        name: _generated(f"{objects} shapes by the same rules", partial(_sort_of_clevr, version=V1, objects=objects))
-        for objects, name in FEWER.items()
-    },
-    "sort-of-clevr-stream": _generated("as v1, training on fresh scenes without end"),
-    "sort-of-clevr-legacy": _generated("the public generator's rules, faults included"),
-    **dict(
-        [
-            _named("clevr-v1.0", "CLEVR as published, at 128x128", "published"),
-            _named("clevr-v1.0-224", "the same at 224x224", "published"),
-            _named("clevr-like-v1", "scenes and questions like CLEVR's, 128x128", "made once"),
-            _named("clevr-like-v1-224", "the same at 224x224", "made once"),
-            _named("own", "a directory of your own, with questions.jsonl", "published"),
-        ]
+    V1: _sort_of_clevr("six shapes, 20 questions about them", V1),
+    **{name: _sort_of_clevr(f"{objects} shapes by the same rules", V1, objects) for objects, name in FEWER.items()},
+    STREAM: _sort_of_clevr("as v1, training on fresh scenes without end", STREAM),
+    LEGACY: _sort_of_clevr("the public generator's rules, faults included", LEGACY),
+    **{name: _vqa(name) for name in vqa.SOURCES},
+    "mnist": Entry(
+        "digits, 28x28",
+        "published",
+        tuple(mnist.SPLITS),
+        mnist.open_mnist,
+        ("data",),
+        mnist.find_mnist,
+        mnist.fetch_files,
     ),
-    "mnist": Entry("digits, 28x28", "published", tuple(mnist.SPLITS), _mnist, mnist.find_mnist, _fetch_mnist),
     **dict(
-        [
-            _cached("scaled-mnist-v1", "digits 28 to 105 px wide in 128x128", tuple(mnist.SPLITS)),
-            _cached("more-scaled-mnist-v1", "digits 28 to 160 px wide in 256x192"),
-            _cached("more-scaled-mnist-10-v1", "the same, turned by up to 10 degrees"),
-            _cached("more-scaled-mnist-45-v1", "the same, turned by up to 45 degrees"),
-        ]
+        (
+            _scaled_mnist("scaled-mnist-v1", "digits 28 to 105 px wide in 128x128", tuple(mnist.SPLITS)),
+            _scaled_mnist("more-scaled-mnist-v1", "digits 28 to 160 px wide in 256x192"),
+            _scaled_mnist("more-scaled-mnist-10-v1", "the same, turned by up to 10 degrees"),
+            _scaled_mnist("more-scaled-mnist-45-v1", "the same, turned by up to 45 degrees"),
+        )
     ),
     "affine-mnist-v1": Entry(
-        "digits in 40x40, made with affNIST's ranges", "made when opened", ("test",), _affine_mnist, mnist.find_mnist
+        "digits in 40x40, made with affNIST's ranges",
+        "generated",
+        ("test",),
+        affnist.make_affine_mnist,
+        ("data", "seed"),
+        mnist.find_mnist,
     ),
     "affnist": Entry(
         "affine digits in 40x40, as published",
         "published",
         tuple(affnist.AFFNIST_SPLITS),
-        _affnist,
-        _find_affnist,
-        lambda data: [affnist.fetch_affnist(data=data)],
+        affnist.open_affnist,
+        ("data",),
+        affnist.find_affnist,
+        affnist.fetch_affnist,
     ),
     "stl10": Entry(
         "photographs of ten classes, 96x96",
         "published",
         tuple(stl10.SPLITS),
-        _stl10,
-        _find_stl10,
-        lambda data: [stl10.fetch_stl10(data=data)],
+        stl10.open_stl10,
+        ("data",),
+        stl10.find_stl10,
+        stl10.fetch_stl10,
     ),
 }
-
-
-def list_datasets() -> list[str]:
-    return list(DATASETS)
 
 
 def find_entry(name: str) -> Entry:
@@ -183,13 +128,39 @@ def open_dataset(
     seed: int = 0,
     questions: Questions = "sampled",
     size: int | None = None,
+    words: Sequence[str] | None = None,
+    answers: Sequence[str] | None = None,
 ) -> Dataset:
     """Open a split of a data set, making, fetching and caching what it needs.
 
-    `data` is where the original files lie (`BCN_DATA` by default), `images` takes the first so many, `seed` decides
-    what a generated set holds, `questions` which of Sort-of-CLEVR's are asked about each image, `size` the pixels of a
-    side that one's own images are made.
+    An argument that a data set has no use for is ignored.
+
+    Args:
+        name: one of DATASETS.
+        data: the directory of the original files (default: BCN_DATA).
+        images: take the first so many.
+        seed: determines what a generated data set holds.
+        questions: which of Sort-of-CLEVR's questions are asked about each image.
+        size: width and height of the images of the data set "own".
+        words: the vocabulary of a trained model, for questions in words (default: that of the training split).
+        answers: the answers of a trained model, for questions in words (default: those of the training split).
     """
     if data is not None:
-        data_root(data)  # a place that is not there is an error, even of sets that need no files
-    return find_entry(name).open(Request(name, split, data, images, seed, questions, size))
+        data_root(data)  # a directory that does not exist is an error, even of sets that need no files
+    arguments = {
+        "data": data, "seed": seed, "questions": questions, "size": size, "words": words, "answers": answers,
+    }  # fmt: skip
+    entry = find_entry(name)
+    return entry.open(split, images=images, **{option: arguments[option] for option in entry.options})
+
+
+def missing_files(name: str, data: str | Path | None = None) -> str | None:
+    """What to do about a data set that needs files that are not here; None where nothing is missing."""
+    entry = find_entry(name)
+    if entry.find is None or entry.find(data):
+        return None
+    if entry.remedy is not None:
+        return entry.remedy
+    if entry.origin == "generated once":
+        return f"not made yet: `bcn data make {name}`"
+    return f"not here: `bcn data fetch {name if entry.fetch else 'mnist'}`"

@@ -54,48 +54,45 @@ class Stl10(ArrayDataset):
 def open_stl10(split: str, *, data: str | Path | None = None, images: int | None = None) -> Stl10:
     """The labelled images; `val` is the last 500 of train's 5,000, `fold0` to `fold9` the official folds of 1,000."""
     part, start, stop = split_range("stl10", split, SPLITS, images)
-    directory = find_stl10(data)
+    directory = _directory(data)
     pixels = np.memmap(_verified(directory / f"{part}_X.bin"), np.uint8, mode="r")
     labels = np.fromfile(_verified(directory / f"{part}_y.bin"), np.uint8)
-    image_NCHW, answer = upright(pixels), labels - 1
+    image_NCHW, answer = to_rows(pixels), labels - 1
     if split.startswith("fold"):
         fold = _fold(directory / FOLDS, int(split.removeprefix("fold")), len(labels))
         image_NCHW, answer = image_NCHW[fold], answer[fold]
     return Stl10("stl10", split, image_NCHW[start:stop], answer[start:stop], CLASSES, preprocessing=PREPROCESSING)
 
 
-def upright(pixels: np.ndarray) -> np.ndarray:
+def to_rows(pixels: np.ndarray) -> np.ndarray:
     """(N, 3, 96, 96) rows and columns of the file's bytes, which hold each plane column by column."""
     return pixels.reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2)
 
 
-def find_stl10(data: str | Path | None = None) -> Path:
-    """The directory `stl10_binary`; the official archive beside where it should be is unpacked into the cache first."""
-    path = locate_stl10(data)
-    if path is not None:
+def find_stl10(data: str | Path | None = None) -> list[Path]:
+    """The directory `stl10_binary`, else the archive, in the data directory or in the cache, if it is there."""
+    names, roots = ("stl10_binary", "stl10_binary.tar.gz"), (data_root(data), cache_root())
+    return [path for name in names for root in roots if (path := root / name).exists()][:1]
+
+
+def fetch_stl10(data: str | Path | None = None) -> list[Path]:
+    """The directory of STL-10's files, downloaded into `data` or the cache where there is none, and verified."""
+    if not find_stl10(data):
+        home = data_root(data) if data else cache_root()
+        download([URL], home / "stl10_binary.tar.gz", md5=ARCHIVE_MD5)
+    directory = _directory(data)
+    for name in MD5:
+        _verified(directory / name)
+    return [directory]
+
+
+def _directory(data: str | Path | None) -> Path:
+    """The directory `stl10_binary`; the official archive is unpacked into the cache first."""
+    for path in find_stl10(data):
         return path if path.is_dir() else _unpack(path)
     raise BcnError(
         f"STL-10 is not in {data_root(data)}: run `bcn data fetch stl10` (2.6 GB), or put the official archive there"
     )
-
-
-def locate_stl10(data: str | Path | None = None) -> Path | None:
-    """The directory `stl10_binary`, else the archive, in the data directory or in the cache."""
-    places = [
-        root / name for name in ("stl10_binary", "stl10_binary.tar.gz") for root in (data_root(data), cache_root())
-    ]
-    return next((place for place in places if place.exists()), None)
-
-
-def fetch_stl10(*, data: str | Path | None = None) -> Path:
-    """The directory of STL-10's files, downloaded into `data` or the cache where there is none."""
-    if locate_stl10(data) is None:
-        home = data_root(data) if data else cache_root()
-        download([URL], home / "stl10_binary.tar.gz", md5=ARCHIVE_MD5)
-    directory = find_stl10(data)
-    for name in MD5:
-        _verified(directory / name)
-    return directory
 
 
 def _unpack(archive: Path) -> Path:

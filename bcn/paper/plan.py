@@ -64,9 +64,10 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     import numpy as np
     import torch
 
-    from bcn.data.clevr_like import synthetic as made_up
+    from bcn.data.clevr_like.synthetic import synthetic_questions
     from bcn.data.dataset import Dataset
-    from bcn.data.registry import find_entry
+    from bcn.data.registry import missing_files
+    from bcn.data.vqa.sources import SOURCES
     from bcn.training.distributed import Ranks
     from bcn.training.environment import default_threads
     from bcn.training.interrupts import Stop
@@ -76,11 +77,10 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
 
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)
-    find = find_entry(data.name).find
-    if stand_in and data.name.removesuffix("-224") in made_up.TRAINING and find is not None and not find(None):
+    if stand_in and data.name in SOURCES and SOURCES[data.name].train_images and missing_files(data.name):
         say(f"{data.name} is not here: measured on made-up images and questions")
         recipe = replace(recipe, auxiliary=None)
-        dataset: Dataset = made_up.stand_in(data.name, images=data.train)
+        dataset: Dataset = synthetic_questions(data.name, images=data.train)
     else:
         dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
     dataset, sight = taught(recipe, dataset, None)

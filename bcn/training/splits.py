@@ -17,8 +17,8 @@ from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.embeddings import NUMBERS, load_glove
-from bcn.data.vqa.named import REMEDIES, find_named, open_named
-from bcn.data.vqa.vocabulary import SPECIAL, Vocabulary
+from bcn.data.vqa.sources import find_source
+from bcn.data.vqa.vocabulary import SPECIAL
 from bcn.errors import BcnError
 from bcn.models.clevr import grid
 from bcn.models.registry import image_shape
@@ -27,16 +27,20 @@ from bcn.training.recipe import Recipe
 
 
 def open_for(
-    model: str, name: str, split: str, *, words: Sequence[str] | None = None, answers: Sequence[str] = (), **how: Any
+    model: str,
+    name: str,
+    split: str,
+    *,
+    words: Sequence[str] | None = None,
+    answers: Sequence[str] | None = None,
+    **how: Any,
 ) -> Dataset:
     """A split as `open_dataset` opens it; one's own images, which may have any size, at that of the model.
 
     With the words and answers of a trained model, questions are read in these, whatever the data set's own are.
     """
     size = image_shape(model)[1] if name == "own" else None
-    if words is None or name not in REMEDIES:
-        return open_dataset(name, split, size=size, **how)
-    return open_named(name, split, size=size, vocabulary=Vocabulary(tuple(words)), answers=answers, **how)
+    return open_dataset(name, split, size=size, words=words, answers=answers, **how)
 
 
 class Sets(NamedTuple):
@@ -106,7 +110,7 @@ def taught(recipe: Recipe, train: Dataset, root: Path | None) -> tuple[Dataset, 
         return train, None
     if not isinstance(train, QuestionDataset):
         raise BcnError(f"{train.name} has no scenes to be taught by: train with auxiliary=none")
-    place = find_named(recipe.data.name, root)[0]
+    place = find_source(recipe.data.name, root)[0]
     seen = open_sight(place, train, grid(recipe.model)) if auxiliary.object_epochs else None
     return open_pointing(place, train) if auxiliary.referent_epochs else train, seen
 

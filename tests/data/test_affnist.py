@@ -199,7 +199,7 @@ def test_fetch_reads_what_it_downloaded(
     with zipfile.ZipFile(root / "server" / "test.mat.zip", "w") as archive:
         archive.writestr("test.mat", batch(*batches[0]))
     path = root / "affnist" / "test.mat.zip"
-    assert fetch_affnist(data=root) == path
+    assert fetch_affnist(data=root) == [path]
     assert np.array_equal(open_affnist("test", data=root, images=4).image[:, 0], batches[0][0])
     path.unlink()
     (root / "server" / "test.mat.zip").write_bytes(b"<html>log in first</html>")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bcn.data.arrays import ArrayDataset
 from bcn.data.dataset import Batch
-from bcn.data.registry import DATASETS, Entry, Request
+from bcn.data.registry import DATASETS, Entry
 from bcn.errors import BcnError
 from bcn.models import registry
 from bcn.paper.recipes.row import ROWS
@@ -49,18 +49,18 @@ class Blobs(ArrayDataset):
             raise BcnError(f"batch {self.read} is torn")
 
 
-def open_blobs(request: Request) -> Blobs:
+def open_blobs(split: str, *, images: int | None = None) -> Blobs:
     if (rank := os.environ.get("RANK", "0")) == os.environ.get("BLOBS_MISSING"):
         raise BcnError(f"rank {rank} has no blobs")
-    images = request.images or SIZES[request.split]
-    random = np.random.default_rng([images, list(SIZES).index(request.split)])
+    images = images or SIZES[split]
+    random = np.random.default_rng([images, list(SIZES).index(split)])
     image = random.integers(0, 60, (images, 1, SIDE, SIDE), dtype=np.uint8)
     kind, centre = random.integers(0, 3, images), random.integers(5, SIDE - 5, (images, 2))
     for number, (x, y) in enumerate(centre):
         half_height, half_width = ((3, 3), (1, 4), (4, 1))[kind[number]]
         image[number, 0, y - half_height : y + half_height + 1, x - half_width : x + half_width + 1] = 255
     names = ("square", "lying", "standing")
-    return Blobs(request.name, request.split, image, kind, names, centre=((centre + 0.5) / SIDE).astype(np.float32))
+    return Blobs("blobs", split, image, kind, names, centre=((centre + 0.5) / SIDE).astype(np.float32))
 
 
 class Plain(nn.Module):
@@ -107,7 +107,7 @@ def normed(scale: Scale) -> Recipe:
 
 def install(set_item: Callable[[Any, str, Any], None]) -> None:
     """Add all this to the registers: for one test with monkeypatch.setitem, so that no other test meets it."""
-    set_item(DATASETS, "blobs", Entry("squares and bars, for tests", "made when opened", tuple(SIZES), open_blobs))
+    set_item(DATASETS, "blobs", Entry("squares and bars, for tests", "generated", tuple(SIZES), open_blobs))
     for name, model, recipe in (("blobs/plain", Plain, plain), ("blobs/normed", Normed, normed)):
         set_item(registry._BUILDERS, name, model)
         set_item(ROWS, name, recipe)

@@ -10,7 +10,7 @@ import pytest
 
 from bcn.data.clevr_like.make import Order, make_clevr_like
 from bcn.data.registry import open_dataset
-from bcn.data.stl10 import locate_stl10
+from bcn.data.stl10 import find_stl10
 from bcn.data.vqa.dataset import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
@@ -115,7 +115,7 @@ def fresh_images(entry, reasoner, directory):
 
     Of CLEVR's a tenth as many, with ten questions about each in the words of the model.
     """
-    if entry["data"] == "stl10" and locate_stl10() is None:
+    if entry["data"] == "stl10" and not find_stl10():
         pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
     if entry["data"] != "clevr-like-v1":
         return open_dataset(entry["data"], "test", images=FRESH, seed=12345)

@@ -12,11 +12,9 @@ from bcn import BcnError, create_model
 from bcn.data.clevr_like.program import FAMILIES, KINDS
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.clevr_like.synthetic import stand_in
+from bcn.data.clevr_like.synthetic import synthetic_questions
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.embeddings import load_glove
-from bcn.data.vqa.named import open_named
-from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.models.cost import TOKENS, count_parameters, executed_macs, on_meta
 from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe, list_recipes
@@ -152,7 +150,7 @@ def test_a_run_is_planned_without_its_data(tmp_path: Path, monkeypatch: pytest.M
         assert estimate.step_seconds > 0
         with pytest.raises(BcnError, match="is not in"):
             measure(recipe, alone=False)
-    whole = stand_in("clevr-like-v1-224", images=30)
+    whole = synthetic_questions("clevr-like-v1-224", images=30)
     assert whole[range(30)].image.shape == (30, 3, 224, 224)
     assert whole[[3]].answer.tolist() == whole[[27]].answer.tolist() != whole[[4]].answer.tolist()
     for place, question in enumerate(make_questions(make_scene(3))):
@@ -168,7 +166,7 @@ def test_the_five_families_are_those_of_the_kinds() -> None:
 
 
 def test_splits_of_published_clevr(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bcn.data.vqa.named.HELD_OUT", 3)
+    monkeypatch.setattr("bcn.data.vqa.sources.HELD_OUT", 3)
     train_, val, test = (open_dataset("clevr-v1.0", split) for split in ("train", "val", "test"))
     assert [len(part) for part in (train_, val, test)] == [5, 3, 4]
     assert not set(train_.rows[:, 0]) & set(val.rows[:, 0])
@@ -179,7 +177,7 @@ def test_splits_of_published_clevr(data: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_splits_of_cogent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Condition A is trained on and tested on; valB is there for whoever asks."""
-    monkeypatch.setattr("bcn.data.vqa.named.HELD_OUT", 2)
+    monkeypatch.setattr("bcn.data.vqa.sources.HELD_OUT", 2)
     cogent = clevr_layout(tmp_path / "CLEVR_CoGenT_v1.0", {"trainA": 5, "valA": 3, "valB": 4})
     parts = {split: open_dataset("clevr-v1.0", split, data=cogent) for split in ("train", "val", "test", "valB")}
     assert [len(part) for part in parts.values()] == [3, 2, 3, 4]
@@ -200,7 +198,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 def test_words_of_a_model_for_other_data(data: Path) -> None:
     dataset = open_dataset("clevr-like-v1", "test")
     words, answers = ("color", "it", "what", "zebra"), ("blue", "red", "2")
-    other = open_named("clevr-like-v1", "test", vocabulary=Vocabulary(words), answers=answers)
+    other = open_dataset("clevr-like-v1", "test", words=words, answers=answers)
     assert other.vocabulary.decode(other[[0]].question[0, 1]) == ["what", "color", "?", "it"]
     before, after = dataset[range(5)], other[range(5)]
     for was, now in zip(before.answer.flatten().tolist(), after.answer.flatten().tolist(), strict=True):

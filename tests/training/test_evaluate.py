@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from bcn.data.registry import Request, open_dataset
+from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
 from bcn.models.registry import create_model
 from bcn.training.confusion import draw_confusion
@@ -60,7 +60,7 @@ class Guess(nn.Module):
 
 
 def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
-    dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
+    dataset = open_blobs("test", images=97)
     tally = evaluate(Guess(), dataset, batch_size=10, localise=True)
     errors = [coordinate - 0.5 for centre in dataset.centre for coordinate in centre.astype(float)]
     expected = math.sqrt(sum(error**2 for error in errors) / len(errors))
@@ -74,7 +74,7 @@ def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
 
 
 def test_no_localisation_where_no_centres_are_compared() -> None:
-    dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
+    dataset = open_blobs("test", images=97)
     dataset.centre = None
     tally = evaluate(Guess(), dataset, batch_size=10, localise=True)
     assert tally.squared is None
@@ -95,7 +95,7 @@ def test_a_kind_that_was_never_asked_is_shown_with_nothing() -> None:
 
 @pytest.mark.parametrize("batch", [1, 13, 200])
 def test_the_batch_does_not_matter(batch: int) -> None:
-    dataset = open_blobs(Request("blobs", "test", None, 97, 0, "sampled"))
+    dataset = open_blobs("test", images=97)
     assert torch.equal(
         evaluate(Guess(), dataset, batch_size=batch).confusion_KTA,
         evaluate(Guess(), dataset, batch_size=10).confusion_KTA,
@@ -132,7 +132,7 @@ def test_wilson_bounds_solve_its_equation(counts: tuple[int, int]) -> None:
 
 def test_models_that_cannot_read_the_data_are_refused() -> None:
     sorts = open_dataset("sort-of-clevr-v1", "val", images=1)
-    blobs = open_blobs(Request("blobs", "val", None, None, 0, "sampled"))
+    blobs = open_blobs("val")
     for model, dataset in (("stl10/baseline", sorts), ("sort-of-clevr/mlp", blobs), ("scaled-mnist/bcn", blobs)):
         with pytest.raises(BcnError, match=f"^{model} "):
             check_fit(create_model(model), dataset, model)

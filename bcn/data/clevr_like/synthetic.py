@@ -9,21 +9,20 @@ from bcn.data.clevr_like.program import KINDS, kind_of
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.dataset import ANSWERS, ROW, QuestionDataset
+from bcn.data.vqa.sources import SOURCES
 from bcn.data.vqa.vocabulary import Vocabulary, tokens
 
-TRAINING = {"clevr-v1.0": 69_000, "clevr-like-v1": 20_000}
-"""images that are trained on: CLEVR's without those held out, and as many as the results are for"""
 SCENES = 24
 
 
-def stand_in(name: str, *, images: int | None = None) -> QuestionDataset:
+def synthetic_questions(name: str, *, images: int | None = None) -> QuestionDataset:
     """As many rows as the training split would have, about a few images.
 
-    >>> dataset = stand_in("clevr-v1.0")
+    >>> dataset = synthetic_questions("clevr-v1.0")
     >>> len(dataset), dataset[[0, 1]].answer.shape
     (69000, torch.Size([2, 10]))
     """
-    size = 224 if name.endswith("-224") else 128
+    size = SOURCES[name].size
     asked = [make_questions(make_scene(index), count=ROW) for index in range(SCENES)]
     flat = [question for questions in asked for question in questions]
     vocabulary = Vocabulary.of(word for question in flat for word in tokens(question["question"]))
@@ -32,7 +31,7 @@ def stand_in(name: str, *, images: int | None = None) -> QuestionDataset:
     for row, numbers in enumerate(encoded):
         words[row, : len(numbers)] = numbers
     counts = np.array([len(questions) for questions in asked])
-    which = np.arange(images or TRAINING[name.removesuffix("-224")]) % SCENES
+    which = np.arange(images or SOURCES[name].train_images) % SCENES
     return QuestionDataset(
         name=name,
         split="train",

@@ -34,7 +34,12 @@ AFFNIST_SPLITS = {
 def open_affnist(split: str, *, data: str | Path | None = None, images: int | None = None) -> ArrayDataset:
     """The published images; of a set in batches only as many files are read as `images` needs."""
     part, _, stop = split_range("affnist", split, AFFNIST_SPLITS, images)
-    path = find_affnist(part, data)
+    path = locate_affnist(part, data)
+    if path is None:
+        raise BcnError(
+            f"affNIST's {part} is not in {data_root(data) / 'affnist'}: run `bcn data fetch affnist`, "
+            f"or put the published {part}.mat.zip or {part}_batches.zip there"
+        )
     pixels, labels, found = [], [], 0
     for shown, content in _contents(path):
         image_NP, label_N = _parse(shown, content)
@@ -56,23 +61,19 @@ def locate_affnist(part: str, data: str | Path | None = None) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def find_affnist(part: str, data: str | Path | None = None) -> Path:
-    path = locate_affnist(part, data)
-    if path is not None:
-        return path
-    raise BcnError(
-        f"affNIST's {part} is not in {data_root(data) / 'affnist'}: run `bcn data fetch affnist`, "
-        f"or put the published {part}.mat.zip or {part}_batches.zip there"
-    )
+def find_affnist(data: str | Path | None = None) -> list[Path]:
+    """What is there of the published files."""
+    paths = (locate_affnist(part, data) for part, _, _ in AFFNIST_SPLITS.values())
+    return [path for path in paths if path is not None]
 
 
-def fetch_affnist(*, data: str | Path | None = None) -> Path:
+def fetch_affnist(data: str | Path | None = None) -> list[Path]:
     """The published test set, downloaded into `data` or the cache where there is none; no checksum is published."""
     home = (data_root(data) if data else cache_root()) / "affnist"
     path = locate_affnist("test", data) or download([URL + "test.mat.zip"], home / "test.mat.zip", md5=None)
     for shown, content in _contents(path):
         _parse(shown, content)
-    return path
+    return [path]
 
 
 def make_affine_mnist(

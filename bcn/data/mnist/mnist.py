@@ -91,6 +91,13 @@ def find_mnist(data: str | Path | None = None) -> list[Path]:
     return [path for path in paths if path is not None]
 
 
+def fetch_files(data: str | Path | None = None) -> list[Path]:
+    """The four files, downloaded where there are none, and verified."""
+    for part in FILES:
+        fetch_mnist(part, data=data)
+    return find_mnist(data)
+
+
 def _find(file: IdxFile, data: str | Path | None) -> Path | None:
     root = data_root(data)
     for directory in (root / "mnist", root / "MNIST" / "raw", root, cache_root() / "mnist"):

@@ -1,0 +1,160 @@
+"""The data sets of questions in words that have a name: CLEVR, clevr-like-v1, and a directory of one's own.
+
+The answers of CLEVR's own test split are not public. So `test` of "clevr-v1.0" is its split val, as everywhere in the
+literature, and `val`, by which an epoch may be chosen, the last 1,000 images of its split train, which are not trained
+on. In a directory of CoGenT's, the same holds of its condition A, and valB is opened by its own name.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bcn.data.dataset import NO_ANSWER
+from bcn.data.vqa.dataset import QuestionDataset, name_of, open_questions
+from bcn.data.vqa.layouts import LINES, list_splits
+from bcn.data.vqa.vocabulary import Vocabulary
+from bcn.errors import BcnError
+from bcn.io import data_root
+
+SPLITS = ("train", "val", "test")
+HELD_OUT = 1000
+OWN = "own"
+
+OpenSplit = Callable[[str], QuestionDataset]
+
+
+@dataclass(frozen=True)
+class Source:
+    about: str
+    folder: str
+    """in the data directory, which may also be this folder itself"""
+    remedy: str
+    """what to do where it is missing"""
+    size: int = 128
+    """width and height of the images"""
+    train_images: int = 0
+    """images that the results are trained on; 0 of one's own"""
+
+
+_UNPACK = "not here: unpack CLEVR_v1.0.zip from https://cs.stanford.edu/people/jcjohns/clevr into BCN_DATA"
+_RENDER = "not made yet: `bcn clevr make $BCN_DATA/{}`, with --split train, val and test"
+SOURCES = {
+    "clevr-v1.0": Source("CLEVR as published, at 128x128", "CLEVR_v1.0", _UNPACK, train_images=69_000),
+    "clevr-v1.0-224": Source("the same at 224x224", "CLEVR_v1.0", _UNPACK, 224, train_images=69_000),
+    "clevr-like-v1": Source(
+        "scenes and questions like CLEVR's, 128x128",
+        "clevr-like-v1",
+        _RENDER.format("clevr-like-v1"),
+        train_images=20_000,
+    ),
+    "clevr-like-v1-224": Source(
+        "the same at 224x224",
+        "clevr-like-v1-224",
+        _RENDER.format("clevr-like-v1-224 --size 224"),
+        224,
+        train_images=20_000,
+    ),
+    OWN: Source(
+        "a directory of your own, with questions.jsonl", ".", "give the directory that has questions.jsonl with --data"
+    ),
+}
+
+
+def find_source(name: str, data: str | Path | None = None) -> list[Path]:
+    """The directory of a data set, if it is there: in the data directory, or the data directory itself."""
+    root = data_root(data)
+    for directory in (root / SOURCES[name].folder, root):
+        if (directory / LINES).is_file() if name == OWN else (directory / "questions").is_dir():
+            return [directory]
+    return []
+
+
+def require_source(name: str, data: str | Path | None = None) -> list[Path]:
+    """`find_source`, or an error that says what to do: none of these data sets is downloaded."""
+    if found := find_source(name, data):
+        return found
+    raise BcnError(f"{name} is not in {data_root(data)}: {SOURCES[name].remedy}")
+
+
+def open_source(
+    name: str,
+    split: str,
+    *,
+    data: str | Path | None = None,
+    images: int | None = None,
+    size: int | None = None,
+    words: Sequence[str] | None = None,
+    answers: Sequence[str] | None = None,
+) -> QuestionDataset:
+    """Open a split of a data set.
+
+    Args:
+        data: the directory of the data set, or the one that holds it (default: BCN_DATA).
+        images: take the first so many.
+        size: width and height of the images of one's own data set; the others have theirs.
+        words: the vocabulary of a trained model (default: that of the training split).
+        answers: the answers of a trained model (default: those of the training split).
+    """
+    directory = require_source(name, data)[0]
+    splits = list_splits(directory)
+    if name != OWN and (held := name_of(directory)) != name.removesuffix("-224"):
+        raise BcnError(f"{directory} holds {held}, not {name}: give another directory with --data or BCN_DATA")
+    if split not in {*SPLITS, *splits}:
+        raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *splits]))}")
+    size = size if size and name == OWN else SOURCES[name].size
+    open_split = partial(
+        open_questions,
+        directory,
+        size=size,
+        vocabulary=None if words is None else Vocabulary(tuple(words)),
+        answers=answers,
+    )
+    if name.startswith("clevr-v1.0") and split in SPLITS:
+        dataset = _open_clevr(split, splits, open_split)
+    elif name == OWN:
+        dataset = _open_own(split, splits, open_split, directory)
+    elif split in splits:
+        dataset = open_split(split)
+    else:
+        remedy = f"`bcn clevr make {directory} --split {split} --size {size}` makes it"
+        raise BcnError(f"{directory} has no split {split!r}: it has {', '.join(splits)}; {remedy}")
+    return _first_images(replace(dataset, name=name), images)
+
+
+def _open_clevr(split: str, splits: Sequence[str], open_split: OpenSplit) -> QuestionDataset:
+    """`test` from the published val; `train` and `val` from the published train."""
+    condition = "A" if "trainA" in splits and "train" not in splits else ""  # CoGenT's
+    if split == "test":
+        return replace(open_split("val" + condition), split=split)
+    dataset = open_split("train" + condition)
+    first_held_out = max(1, len(dataset.image) - HELD_OUT)
+    held_out = dataset.rows[:, 0] >= first_held_out
+    return replace(dataset, split=split, rows=dataset.rows[held_out if split == "val" else ~held_out])
+
+
+def _open_own(split: str, splits: Sequence[str], open_split: OpenSplit, directory: Path) -> QuestionDataset:
+    """`val` takes the place of a split `test` that is not there or has no answers, and `split` says so."""
+    stored = "val" if split == "test" and "test" not in splits else split
+    if stored not in splits:
+        raise BcnError(
+            f"{directory} has no split {stored!r}: it has {', '.join(splits)}; "
+            f'give some of its lines "split": "{stored}"'
+        )
+    dataset = open_split(stored)
+    if stored == "test" and "val" in splits and (dataset.answer == NO_ANSWER).all():
+        return open_split("val")
+    return dataset
+
+
+def _first_images(dataset: QuestionDataset, count: int | None) -> QuestionDataset:
+    images = np.unique(dataset.rows[:, 0])
+    if count is None:
+        return dataset
+    if count > len(images):
+        raise BcnError(
+            f"{count} images were asked of {dataset.name} {dataset.split}, which has {len(images)}: ask for fewer"
+        )
+    return replace(dataset, rows=dataset.rows[dataset.rows[:, 0] <= images[count - 1]])
