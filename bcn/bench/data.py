@@ -1,6 +1,6 @@
 """How fast the generators are: each against a plain loop over the same specification, by turns in one process.
 
-Seconds are of the processor, not of the clock, so that other work on the machine counts for little.
+Seconds are CPU time, which other work on the machine changes little.
 """
 
 import time
@@ -55,9 +55,9 @@ def bench_sort_of_clevr(
     """Whole batches of samples from nothing but the seed: scene, image, 20 questions as bits, 20 answers."""
     import numpy as np
 
-    from bcn.bench.plain_sort_of_clevr import make_batch
     from bcn.data.random import splitmix64
     from bcn.data.sort_of_clevr.dataset import LEGACY, STREAMS, SortOfClevrStream
+    from bcn.data.sort_of_clevr.reference import make_batch
     from bcn.data.sort_of_clevr.samples import Generator
 
     number = STREAMS[version][0]
@@ -77,21 +77,21 @@ def bench_sort_of_clevr(
 
 def bench_data(*, rounds: int = 5, say: Callable[[str], None] = print) -> dict[str, Any]:
     """All generators, and what loading costs of a step of the model that has the cheapest one."""
-    from bcn.bench.data_mnist import bench_scaled_mnist, loader_share
+    from bcn.bench.data_mnist import bench_scaled_mnist, loader_fraction
     from bcn.data.mnist.scaled import CANVASES
     from bcn.data.sort_of_clevr import LEGACY, STREAM, V1, make_sort_of_clevr
     from bcn.training.environment import keep_memory
 
     keep_memory()  # as training does
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     for version in (V1, LEGACY):
         say(version)
-        figures[version] = bench_sort_of_clevr(version, rounds=rounds)
+        measurements[version] = bench_sort_of_clevr(version, rounds=rounds)
     for name in CANVASES:
         say(name)
-        figures[name] = bench_scaled_mnist(name, rounds=rounds)
+        measurements[name] = bench_scaled_mnist(name, rounds=rounds)
     for version in (V1, STREAM):
         say(f"loading {version}")
         dataset = make_sort_of_clevr(version, "train", images=1000)
-        figures[f"loading {version}"] = loader_share(dataset, "sort-of-clevr/mlp", rounds=rounds)
-    return figures
+        measurements[f"loading {version}"] = loader_fraction(dataset, "sort-of-clevr/mlp", rounds=rounds)
+    return measurements

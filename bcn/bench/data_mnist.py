@@ -72,7 +72,7 @@ def loader_seconds(dataset: Dataset, *, batch: int = 64, rounds: int = 5) -> flo
     return median(times[1:])  # the first fills caches
 
 
-def loader_share(dataset: Dataset, model: str, *, batch: int = 64, rounds: int = 5) -> dict[str, Any]:
+def loader_fraction(dataset: Dataset, model: str, *, batch: int = 64, rounds: int = 5) -> dict[str, Any]:
     """What loading costs of a training step of `model` with one batch, of Q questions where they are asked."""
     from bcn.bench.jobs import training
 
@@ -84,4 +84,4 @@ def loader_share(dataset: Dataset, model: str, *, batch: int = 64, rounds: int =
         step()
         times.append((time.process_time() - start) / batch)
     load = loader_seconds(dataset, batch=batch, rounds=rounds)
-    return {"name": dataset.name, "model": model, "load": load, "step": median(times), "share": load / median(times)}
+    return {"name": dataset.name, "model": model, "load": load, "step": median(times), "fraction": load / median(times)}

@@ -1,5 +1,6 @@
-"""What is measured: training steps and inference of a model, in our form and in the literal one, on random inputs; and
-with the weights that are shipped on the images that they were trained for, where the hot loop finds more zeros.
+"""What is measured: training steps and inference of a model, with our implementation and with the reference.
+
+Inputs and weights are random; "trained" has the shipped weights and images of its data set, which give more zeros.
 
 B images, Q questions about each.
 """
@@ -20,7 +21,7 @@ from bcn.models.cost import TOKENS
 from bcn.models.reference import reference_model
 from bcn.models.registry import create_model, image_shape
 
-Form = Literal["ours", "literal", "trained"]
+Form = Literal["ours", "reference", "trained"]
 Job = Callable[[], object]
 
 
@@ -33,24 +34,24 @@ def build(name: str, form: Form) -> nn.Module:
 
 
 def inputs(name: str, form: Form, images: int, questions: int) -> tuple[Tensor, ...]:
-    """Random images, and random distinct questions for the models that take them; real ones for one that is trained."""
+    """Images, and questions for the models that take them: random, or real for a trained model."""
     if form == "trained":
         data = open_dataset(list_weights()[name]["data"], "val", images=images, questions="all")
         batch = data[range(images)]
         assert batch.question is not None
         return load(name).preprocessing(batch.image), batch.question[:, :questions].float()
     image = torch.rand(images, *image_shape(name))
-    asked = {
+    make_questions = {
         "sort-of-clevr": lambda: torch.rand(images, questions, 11),
         "clevr": lambda: torch.randint(1, VOCAB_SIZE, (images, questions, TOKENS)),
     }.get(name.split("/")[0])
-    return (image,) if asked is None else (image, asked())
+    return (image,) if make_questions is None else (image, make_questions())
 
 
 def training(name: str, form: Form = "ours", images: int | str = 16, questions: int | str = 20) -> Job:
     """A whole step: forward, loss, backward, Adam."""
     model, given = build(name, form).train(), inputs(name, form, int(images), int(questions))
-    # At a rate of 0: a model that learns its one batch ends with gradients too small for the CPU to be fast with.
+    # A learning rate of 0: a model that overfits its one batch ends with denormal gradients, which are slow on a CPU.
     optimiser = torch.optim.Adam(model.parameters(), 0.0, fused=True)
 
     def step() -> None:
@@ -82,7 +83,7 @@ def relation_layer(kind: str) -> MultiRelation | PairRelation:
 
 
 def relation(kind: str, objects: int | str) -> Job:
-    """Forward and backward of the relation alone, one question about one image of so many objects, a square number."""
+    """Forward and backward of the relation alone, one question about one image; `objects` is a square number."""
     torch.manual_seed(0)
     side = round(int(objects) ** 0.5)
     layer = relation_layer(kind)

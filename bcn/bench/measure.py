@@ -5,8 +5,6 @@ Machines are noisy, so a speed is never one number: it is a ratio of two things 
 
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +17,7 @@ from bcn.training.environment import commit, machine, versions
 
 
 class Spread(NamedTuple):
-    """A figure that was measured once in each round."""
+    """The median and quartiles of what was measured once in each round."""
 
     median: float
     low: float
@@ -86,31 +84,11 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def peak_memory(job: str, *arguments: str) -> int | None:
-    """The bytes that a job of `bcn.bench.jobs` needs at its peak, above those of the idle process; None but on Linux.
-
-    Each in a new process, which has run the job at its smallest, so that libraries are loaded; the peak of that is
-    forgotten before the job begins.
-    """
-    if not sys.platform.startswith("linux"):
-        return None
-    code = (
-        "import sys, ctypes, torch; from bcn.bench.jobs import JOBS; torch.set_num_threads(1);"
-        "make = JOBS[sys.argv[1]]; make(*('1' if each.isdigit() else each for each in sys.argv[2:]))();"
-        "job = make(*sys.argv[2:]); ctypes.CDLL(None).malloc_trim(0);"
-        "status = lambda key: int(open('/proc/self/status').read().split(key)[1].split()[1]);"
-        "open('/proc/self/clear_refs', 'w').write('5'); idle = status('VmRSS');"
-        "job(); job(); print(1024 * (status('VmHWM') - idle))"
-    )
-    done = subprocess.run([sys.executable, "-c", code, job, *arguments], capture_output=True, text=True, check=True)
-    return int(done.stdout)
-
-
-def record(benchmark: str, figures: dict[str, Any]) -> dict[str, Any]:
+def record(benchmark: str, measurements: dict[str, Any]) -> dict[str, Any]:
     """What was measured, with everything that a reader needs to judge it."""
     return {
         "benchmark": benchmark,
-        "figures": figures,
+        "measurements": measurements,
         "commit": commit(),
         "versions": versions(),
         "machine": machine(),

@@ -1,4 +1,4 @@
-"""`bcn bench drag`: how long after a move of the pointer the page of `bcn serve` shows the new answers, in Chromium.
+"""`bcn bench page-latency`: how long after a move of the pointer `bcn serve` shows the new answers, in Chromium.
 
 The page itself takes the time: from the event to the moment when all 36 answers, the map and the channels are drawn.
 """
@@ -24,12 +24,12 @@ PATIENCE = 180_000
 """milliseconds to wait for an answer on a busy machine"""
 
 
-def bench_drag(weights: str, *, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
+def bench_page_latency(weights: str, *, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Milliseconds from a move of a dragged object to the answers about where it is."""
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError as error:
-        raise BcnError("`bcn bench drag` needs playwright: install it with `pip install playwright`") from error
+        raise BcnError("`bcn bench page-latency` needs playwright: install it with `pip install playwright`") from error
     say("starting the server and Chromium")
     with _served(weights) as address, sync_playwright() as started:
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -40,9 +40,9 @@ def bench_drag(weights: str, *, rounds: int, say: Callable[[str], None]) -> dict
         for number in range(rounds):
             say(f"drag {number + 1} of {rounds}")
             times += _drag(page, address)[FIRST:]
-        figures = {"weights": weights, "chromium": browser.version, "answers": len(times)}
+        measurements = {"weights": weights, "chromium": browser.version, "answers": len(times)}
         browser.close()
-    return figures | {"milliseconds from a move to its answers": Spread.of(times)._asdict()}
+    return measurements | {"milliseconds from a move to its answers": Spread.of(times)._asdict()}
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""`bcn bench profile`: where the time of a training step goes, in the literal form and in ours, section by section.
+"""`bcn bench profile`: where the time of a training step goes, section by section, reference and ours.
 
-A section is run forward and backward by itself, on inputs of the size that it has in the step, and with as many zeros;
-what the sum of the sections leaves of the whole step is called the rest. B images, Q questions about each.
+A section runs forward and backward by itself, on inputs of the size and sparsity that it has in the step; what the sum
+of the sections leaves of the whole step is called the rest. B images, Q questions about each.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ from bcn.training.environment import keep_memory
 
 MODEL = "sort-of-clevr/multirn-h"
 QUESTIONS = 36
-IMAGES: dict[Form, int] = {"literal": 1, "ours": 16, "trained": 16}
-"""the literal form has an image for each question, so its cost for a question does not depend on how many there are"""
+IMAGES: dict[Form, int] = {"reference": 1, "ours": 16, "trained": 16}
+"""batch sizes; the reference repeats the image for each question, so its cost per question does not depend on it"""
 
 
 def bench_profile(*, rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     """Milliseconds for 1,000 questions, at one thread."""
     keep_memory()
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     with threads(1):
         for form, images in IMAGES.items():
             say(f"the sections of a step, {form}")
@@ -36,16 +36,16 @@ def bench_profile(*, rounds: int, seconds: float, say: Callable[[str], None]) ->
             cost = {name: 1e6 * timing.median / (images * QUESTIONS) for name, timing in times.items()}
             of_norm, whole = cost.pop("of which BatchNorm"), cost.pop("step")
             parts = cost | {"rest": max(0.0, whole - sum(cost.values()))}
-            figures[form] = {"step": whole, "of which BatchNorm": of_norm, "sections": parts}
-    return figures
+            measurements[form] = {"step": whole, "of which BatchNorm": of_norm, "sections": parts}
+    return measurements
 
 
 def sections(form: Form, images: int) -> dict[str, Job]:
     """What to time: the sections of a step, BatchNorm by itself, and the whole step."""
     model: Any = build(MODEL, form).train()
-    encode = model.encoder if form == "literal" else model.features
+    encode = model.encoder if form == "reference" else model.features
     image, question = inputs(MODEL, form, images, QUESTIONS)
-    if form == "literal":
+    if form == "reference":
         image, question = image.repeat_interleave(QUESTIONS, dim=0), question.flatten(0, 1)
     with torch.no_grad():
         map_BCHW = encode(image)
@@ -64,7 +64,7 @@ def sections(form: Form, images: int) -> dict[str, Job]:
 
 def relation_sections(form: Form, model: Any, map_BCHW: Tensor, question: Tensor) -> dict[str, Job]:
     given = map_BCHW.clone(memory_format=torch.preserve_format).requires_grad_()
-    if form == "literal":
+    if form == "reference":
         return {"BCN and g": both(model, lambda: model.relation(given, question))}
     relation = model.relation
     assert isinstance(relation, MultiRelation)
@@ -83,7 +83,7 @@ def relation_sections(form: Form, model: Any, map_BCHW: Tensor, question: Tensor
     return {
         "BCN": both(model, lambda: broadcast.pooled(given)[0]),
         "g, first layer": both(model, lambda: first.forward_rows(rows(given), None, planes, None)),
-        "g, the hot loop": both(model, lambda: pooled_sum(base, shift, owner, [weight], [bias])),
+        "g, second layer and sum": both(model, lambda: pooled_sum(base, shift, owner, [weight], [bias])),
     }
 
 
@@ -126,20 +126,21 @@ def seen_by_norms(encoder: nn.Module, encode: Callable[[Tensor], Tensor], image:
     return seen
 
 
-def draw(figures: dict[str, Any], path: Path) -> None:
-    """A bar for each form, the literal one above, cut into sections."""
+def draw(measurements: dict[str, Any], path: Path) -> None:
+    """A bar for each form, the reference first, cut into sections."""
     from bcn.paper.figures.style import COLOURS, canvas, write
 
     figure, axes = canvas(3, 1, size=(9, 6.4))
-    titles = {"literal": "literal", "ours": "ours", "trained": "ours, trained, which finds more zeros"}
-    names = list(figures["ours"]["sections"])
-    for (row,), (form, found) in zip(axes, figures.items(), strict=True):
-        left = 0.0
-        for name, cost in found["sections"].items():
-            colour = COLOURS[names.index(name.removesuffix(" and g"))]
-            row.barh([0], [cost], left=[left], color=colour, label=f"{name} {cost:,.0f}", edgecolor="white")
-            left += cost
-        row.set(title=f"{titles[form]}: {found['step']:,.0f} ms for 1,000 questions", yticks=[], xlim=(0, 1.02 * left))
+    titles = {"reference": "reference", "ours": "ours", "trained": "ours, trained weights (more zeros)"}
+    order = ("CNN", "BCN", "BCN and g", "g, first layer", "g, second layer and sum", "f and loss", "Adam", "rest")
+    for (row,), (form, title) in zip(axes, titles.items(), strict=True):
+        left, found = 0.0, measurements[form]
+        for name, colour in zip(order, (COLOURS[0], COLOURS[1], *COLOURS[1:]), strict=False):
+            cost = found["sections"].get(name)
+            if cost is not None:
+                row.barh([0], [cost], left=[left], color=colour, label=f"{name} {cost:,.0f}", edgecolor="white")
+                left += cost
+        row.set(title=f"{title}: {found['step']:,.0f} ms for 1,000 questions", yticks=[], xlim=(0, 1.02 * left))
         row.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False, fontsize=8)
     figure.suptitle("Where a training step of multirn-h goes, milliseconds, one thread (each bar has its own scale)")
     write(figure, path)

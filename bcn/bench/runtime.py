@@ -20,15 +20,15 @@ def bench_runtime(reasoner: Reasoner, *, rounds: int, seconds: float, say: Calla
     keep_memory()
     say(f"exporting {reasoner.name}")
     content, _, difference = onnx_content(reasoner, NamedInputs(reasoner.model), ["logits", "centre"])
-    figures: dict[str, Any] = {"weights": reasoner.name, "difference": difference}
+    measurements: dict[str, Any] = {"weights": reasoner.name, "difference": difference}
     for count in sorted({1, cores()}):
         say(f"eager and onnxruntime, {count} threads")
         with threads(count):
-            figures[f"{count} thread" + "s" * (count > 1)] = {
+            measurements[f"{count} thread" + "s" * (count > 1)] = {
                 name: _case(reasoner, content, count, images, questions, rounds, seconds)
                 for name, (images, questions) in CASES.items()
             }
-    return figures
+    return measurements
 
 
 def _case(

@@ -8,18 +8,19 @@ from typing import Any
 import torch
 
 from bcn.bench.jobs import relation, relation_layer
-from bcn.bench.measure import Spread, alternate, peak_memory, threads
+from bcn.bench.measure import Spread, alternate, threads
+from bcn.bench.memory import peak_memory
 from bcn.layers.relation import PairRelation
 from bcn.training.environment import keep_memory
 
 OBJECTS = (25, 100, 400, 900, 1600, 3600, 6400)
 KINDS = ("multirn", "rn")
-BEYOND = 400
+FITTED_FROM = 400
 """exponents are fitted from here on, where the fixed cost of a call no longer counts"""
 
 
 def macs(kind: str, objects: int) -> int:
-    """Multiply-accumulates of one question about so many objects, forward, in our form.
+    """Multiply-accumulates of one question about so many objects, forward, as we run them.
 
     >>> macs("rn", 100) - 100**2 * 3 * 256 * 256  # what is not in the three further layers over all pairs
     1385216
@@ -69,7 +70,7 @@ def exponent(cost: dict[int, float]) -> float | None:
     >>> round(exponent({400: 1.0, 1600: 4.0, 6400: 16.0}), 6)
     1.0
     """
-    points = [(math.log(objects), math.log(value)) for objects, value in cost.items() if objects >= BEYOND]
+    points = [(math.log(objects), math.log(value)) for objects, value in cost.items() if objects >= FITTED_FROM]
     if len(points) < 2:
         return None
     x, y = torch.tensor(points, dtype=torch.float64).t()

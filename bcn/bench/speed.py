@@ -1,94 +1,95 @@
-"""`bcn bench speed`: what our form gains over the literal one, and how close it comes to what matrix products allow."""
+"""`bcn bench speed`: how much faster our implementation is than the reference, and how close to the matmul peak."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
+from bcn.bench.allocator import bench_allocator
 from bcn.bench.jobs import Form, Job, inference, product, training
-from bcn.bench.measure import Timing, alternate, peak_memory, threads
+from bcn.bench.measure import alternate, threads
+from bcn.bench.memory import peak_memory
 from bcn.models.cost import executed_macs, on_meta
 from bcn.models.registry import image_shape
 from bcn.paper.tables import published_rows
 from bcn.training.environment import cores, keep_memory
 
 SIZE = 2048
+"""of the square matrices whose product is the yardstick"""
 MULTIRN_H = "sort-of-clevr/multirn-h"
 IMAGES, QUESTIONS = 16, 36
-"""images of a batch, and all the questions that there are about each, as the recipes at `cpu` scale train"""
+"""batch size, and all questions about each image, as the recipes at `cpu` scale train"""
 PAPER_QUESTIONS = 20
-"""about each image in the paper's data"""
+"""about each image in the paper's data set"""
 
 Say = Callable[[str], None]
 
 
 def bench_speed(*, rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """Every figure, at one thread and at all; `say` is told what is being measured."""
+    """Everything at one thread and at all; `say` is told what is being measured."""
     keep_memory()
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     for count in sorted({1, cores()}):
         with threads(count):
-            figures[f"{count} thread" + "s" * (count > 1)] = {
+            measurements[f"{count} thread" + "s" * (count > 1)] = {
                 part.__name__: part(rounds, seconds, say)
-                for part in (forms, share_of_the_limit, questions_together, batches, table1, table3)
+                for part in (training_speed, fraction_of_matmul_peak, batched_questions, batch_sizes, table1, table3)
             }
-    return figures | {"allocator": allocator(rounds, say), "memory": memory(say)}
+    return measurements | {"allocator": bench_allocator(rounds, say), "memory": memory(say)}
 
 
-def forms(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """Training in our form and in the literal one: answers per second, and ratios to `sort-of-clevr/multirn-h`, ours.
+def training_speed(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Training with our implementation and with the reference: answers per second, and ratios.
 
-    All begin as networks do, with random weights; "trained" has the shipped ones, which leave most activations zero.
-    A literal rival that needs seconds for an answer is given few at a time; its speed does not depend on it.
+    Weights are random; "trained" has the shipped ones, which leave most activations zero. A baseline that needs seconds
+    for an answer gets few questions at a time; its speed does not depend on it.
     """
     cases: dict[str, tuple[str, Form, int, int]] = {
         "multirn-h": (MULTIRN_H, "ours", IMAGES, QUESTIONS),
         "multirn-h, trained": (MULTIRN_H, "trained", IMAGES, QUESTIONS),
-        "multirn-h, literal": (MULTIRN_H, "literal", IMAGES, QUESTIONS),
+        "multirn-h, reference": (MULTIRN_H, "reference", IMAGES, QUESTIONS),
         "multirn": ("sort-of-clevr/multirn", "ours", IMAGES, QUESTIONS),
         "multirn, trained": ("sort-of-clevr/multirn", "trained", IMAGES, QUESTIONS),
-        "multirn, literal": ("sort-of-clevr/multirn", "literal", IMAGES, QUESTIONS),
+        "multirn, reference": ("sort-of-clevr/multirn", "reference", IMAGES, QUESTIONS),
         "rn": ("sort-of-clevr/rn", "ours", 1, QUESTIONS),
-        "rn, literal": ("sort-of-clevr/rn", "literal", 1, QUESTIONS),
+        "rn, reference": ("sort-of-clevr/rn", "reference", 1, QUESTIONS),
         "rn-h": ("sort-of-clevr/rn-h", "ours", 1, 4),
-        "rn-h, literal": ("sort-of-clevr/rn-h", "literal", 1, 4),
+        "rn-h, reference": ("sort-of-clevr/rn-h", "reference", 1, 4),
         "scaled-mnist/bcn": ("scaled-mnist/bcn", "ours", 64, 1),
-        "scaled-mnist/bcn, literal": ("scaled-mnist/bcn", "literal", 64, 1),
+        "scaled-mnist/bcn, reference": ("scaled-mnist/bcn", "reference", 64, 1),
         "stl10/bcn": ("stl10/bcn", "ours", 64, 1),
-        "stl10/bcn, literal": ("stl10/bcn", "literal", 64, 1),
+        "stl10/bcn, reference": ("stl10/bcn", "reference", 64, 1),
     }
-    say("training in our form and in the literal one")
+    say("training with our implementation and with the reference")
     times = alternate({name: training(*case) for name, case in cases.items()}, rounds=rounds, seconds=seconds)
     pairs = {
-        "multirn-h": ("multirn-h, literal", "rn-h", "rn-h, literal"),
-        "multirn-h, trained": ("multirn-h, literal", "rn-h", "rn-h, literal"),
-        "multirn": ("multirn, literal", "rn", "rn, literal"),
-        "multirn, trained": ("multirn, literal", "rn", "rn, literal"),
-        "scaled-mnist/bcn": ("scaled-mnist/bcn, literal",),
-        "stl10/bcn": ("stl10/bcn, literal",),
+        "multirn-h": ("multirn-h, reference", "rn-h", "rn-h, reference"),
+        "multirn-h, trained": ("multirn-h, reference", "rn-h", "rn-h, reference"),
+        "multirn": ("multirn, reference", "rn", "rn, reference"),
+        "multirn, trained": ("multirn, reference", "rn", "rn, reference"),
+        "scaled-mnist/bcn": ("scaled-mnist/bcn, reference",),
+        "stl10/bcn": ("stl10/bcn, reference",),
     }
     answers = {name: images * questions for name, (_, _, images, questions) in cases.items()}
     return {
         "answers_per_second": {name: times[name].per_second(answers[name]) for name in cases},
         "ratios": {
-            f"{ours} / {rival}": times[ours].ratio(times[rival], answers[ours] / answers[rival])
-            for ours, rivals in pairs.items()
-            for rival in rivals
+            f"{ours} / {baseline}": times[ours].ratio(times[baseline], answers[ours] / answers[baseline])
+            for ours, baselines in pairs.items()
+            for baseline in baselines
         },
     }
 
 
-def share_of_the_limit(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """Unavoidable floating-point operations by the time, as a share of the rate of a large matrix product.
+def fraction_of_matmul_peak(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Required FLOPs per second, as a fraction of the rate of a large matrix product.
 
-    What is multiplied by zero counts as unavoidable, so the share of a trained network can be more than 1.
+    Products with zero count as required, so the fraction of a trained network can be more than 1.
     """
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     for questions in (QUESTIONS, PAPER_QUESTIONS):
-        say(f"the share of the matrix-product limit, {questions} questions about each image")
+        say(f"the fraction of the matmul peak, {questions} questions about each image")
         cases = {
             "training": training(MULTIRN_H, "ours", IMAGES, questions),
             "inference": inference(MULTIRN_H, "ours", IMAGES, questions),
@@ -97,26 +98,26 @@ def share_of_the_limit(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
             "product": product(SIZE),
         }
         times = alternate(cases, rounds=rounds, seconds=seconds)
-        needed = unavoidable(MULTIRN_H, IMAGES, questions)
-        flops = {name: needed[name.removesuffix(", trained")] for name in cases if name != "product"}
-        figures[f"{questions} questions"] = {
+        required = required_flops(MULTIRN_H, IMAGES, questions)
+        flops = {name: required[name.removesuffix(", trained")] for name in cases if name != "product"}
+        measurements[f"{questions} questions"] = {
             "product_gflops": times["product"].per_second(2 * SIZE**3 / 1e9),
             **{
                 name: {
                     "gflop": flops[name] / 1e9,
                     "milliseconds": times[name].milliseconds(),
-                    "share": times[name].ratio(times["product"], flops[name] / (2 * SIZE**3)),
+                    "fraction": times[name].ratio(times["product"], flops[name] / (2 * SIZE**3)),
                 }
                 for name in flops
             },
         }
-    return figures
+    return measurements
 
 
-def unavoidable(name: str, images: int, questions: int) -> dict[str, float]:
-    """Floating-point operations of the matrix products and convolutions of a batch, two for a multiply-accumulate.
+def required_flops(name: str, images: int, questions: int) -> dict[str, float]:
+    """FLOPs of the matrix products and convolutions of a batch, two for a multiply-accumulate.
 
-    The backward pass needs each product twice more, for the gradients of its two sides; but not of the image.
+    The backward pass needs each product twice more, for the gradients of its two factors, but not of the image.
     """
     model, size = on_meta(name), image_shape(name)
     forward = images * questions * executed_macs(model, size, questions=questions).total
@@ -126,26 +127,26 @@ def unavoidable(name: str, images: int, questions: int) -> dict[str, float]:
     return {"inference": 2 * forward, "training": 2 * (3 * forward - of_image)}
 
 
-def questions_together(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """All 36 questions about one image at once and one by one; one question alone."""
-    say("questions together and one by one")
-    together, single = inference(MULTIRN_H, "ours", 1, 36), inference(MULTIRN_H, "ours", 1, 1)
+def batched_questions(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """All 36 questions about one image in one call and one by one; one question alone."""
+    say("questions batched and one by one")
+    batched, single = inference(MULTIRN_H, "ours", 1, 36), inference(MULTIRN_H, "ours", 1, 1)
 
     def one_by_one() -> None:
         for _ in range(36):
             single()
 
-    cases: dict[str, Job] = {"36 together": together, "36 one by one": one_by_one, "one": single}
+    cases: dict[str, Job] = {"36 batched": batched, "36 one by one": one_by_one, "one": single}
     times = alternate(cases, rounds=rounds, seconds=seconds)
     return {
         "milliseconds": {name: timing.milliseconds() for name, timing in times.items()},
-        "ratio": times["36 together"].ratio(times["36 one by one"]),
+        "ratio": times["36 batched"].ratio(times["36 one by one"]),
     }
 
 
-def batches(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """Training, answers per second, with growing batches; the smallest that reaches 90 % of the best."""
-    say("batches")
+def batch_sizes(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """Training, answers per second by batch size; the smallest that reaches 90 % of the best."""
+    say("batch sizes")
     sizes = (1, 2, 4, 8, 16, 32)
     cases = {str(images): training(MULTIRN_H, "ours", images, QUESTIONS) for images in sizes}
     times = alternate(cases, rounds=rounds, seconds=seconds)
@@ -167,7 +168,7 @@ def table3(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
 def runtimes(
     table: str, family: str, baseline: str, images: int, questions: int, rounds: int, seconds: float
 ) -> dict[str, Any]:
-    """Milliseconds for 100 samples, and as multiples of the baseline row, beside the paper's."""
+    """Milliseconds for 100 samples, and as multiples of the baseline row, next to the paper's."""
     paper = {name: row["runtime"] for name, row in published_rows(table).items() if "runtime" in row}
     cases = {name: inference(f"{family}/{name}", "ours", images, questions) for name in paper}
     times = alternate(cases, rounds=rounds, seconds=seconds / 4)
@@ -182,39 +183,15 @@ def runtimes(
     }
 
 
-def allocator(rounds: int, say: Say) -> dict[str, Any]:
-    """Training with freed memory kept, as `bcn train` does, and given back, as is usual; in processes by turns."""
-    say("freed memory kept and given back")
-    code = (
-        "import sys, time, torch; from bcn.bench.jobs import training;"
-        "from bcn.training.environment import keep_memory;"
-        "torch.set_num_threads(1); sys.argv[1] == 'kept' and keep_memory();"
-        "step = training(sys.argv[2], 'ours', 64, 1); step(); step(); began = time.perf_counter();"
-        "[step() for _ in range(5)]; print((time.perf_counter() - began) / 5)"
-    )
-
-    def seconds(way: str) -> float:
-        command = [sys.executable, "-c", code, way, "scaled-mnist/bcn"]
-        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-    found = [(seconds("kept"), seconds("given back")) for _ in range(rounds)]
-    kept, given_back = (Timing(times) for times in zip(*found, strict=True))
-    return {
-        "kept": kept.milliseconds(),
-        "given back": given_back.milliseconds(),
-        "kept / given back": kept.ratio(given_back),
-    }
-
-
 def memory(say: Say) -> dict[str, int | None]:
-    """Bytes at the peak of two training steps above the idle process: 4 images with their questions, or 64 images."""
+    """Bytes at the peak of a training step above the idle process: 4 images with their questions, or 64 images."""
     say("peak memory")
     cases = {
         (name, form): (4, QUESTIONS)
         for name in (MULTIRN_H, "sort-of-clevr/multirn", "sort-of-clevr/rn")
-        for form in ("ours", "literal")
+        for form in ("ours", "reference")
     }
-    cases |= {(name, form): (64, 1) for name in ("scaled-mnist/bcn", "stl10/bcn") for form in ("ours", "literal")}
+    cases |= {(name, form): (64, 1) for name in ("scaled-mnist/bcn", "stl10/bcn") for form in ("ours", "reference")}
     return {
         f"{name}, {form}": peak_memory("training", name, form, str(images), str(questions))
         for (name, form), (images, questions) in cases.items()

@@ -1,4 +1,4 @@
-"""`bcn bench speed | scaling | data | runtime | drag | profile | hours | render`."""
+"""`bcn bench speed | scaling | data | runtime | page-latency | profile | hours | render`."""
 
 import sys
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import typer
 from bcn.cli import app
 from bcn.io import check_writable, write_json
 
-bench = typer.Typer(help="Measure speed, everything by turns in one process.", no_args_is_help=True)
+bench = typer.Typer(help="Measure speed: everything by turns in one process.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 RoundsOption = Annotated[int, typer.Option(min=1, help="Rounds, in each of which every case runs in turn.")]
@@ -22,11 +22,11 @@ OutOption = Annotated[Path, typer.Option(help="Where the record is written, as J
 def speed(
     rounds: RoundsOption = 7, seconds: SecondsOption = 1.0, out: OutOption = Path("results/bench/speed.json")
 ) -> None:
-    """Our form against the literal one, and both against what matrix products allow."""
+    """Our implementation against the reference, and both against the matmul peak."""
     from bcn.bench.speed import bench_speed
 
-    figures = bench_speed(rounds=rounds, seconds=seconds, say=_say)
-    _write("speed", figures, out)
+    measurements = bench_speed(rounds=rounds, seconds=seconds, say=_say)
+    _write("speed", measurements, out)
 
 
 @bench.command()
@@ -36,20 +36,20 @@ def scaling(
     longest: Annotated[float, typer.Option(help="Leave out what takes more seconds than this a call.")] = 30.0,
     out: OutOption = Path("results/bench/scaling.json"),
 ) -> None:
-    """Cost against the number of objects: multiRN and RN, time and memory, with the plot beside the record."""
+    """Time and memory of multiRN and RN against the number of objects, with a plot next to the record."""
     from bcn.bench.scaling import bench_scaling, draw
 
-    figures = bench_scaling(rounds=rounds, seconds=seconds, longest=longest, say=_say)
-    _write("scaling", figures, out, draw)
+    measurements = bench_scaling(rounds=rounds, seconds=seconds, longest=longest, say=_say)
+    _write("scaling", measurements, out, draw)
 
 
 @bench.command()
 def data(rounds: RoundsOption = 5, out: OutOption = Path("results/bench/data.json")) -> None:
-    """Each generator against a plain loop over the same specification, and the loader's share of a training step."""
+    """Each generator against a plain loop over the same specification, and the loader's part of a training step."""
     from bcn.bench.data import bench_data
 
-    figures = bench_data(rounds=rounds, say=_say)
-    _write("data", figures, out)
+    measurements = bench_data(rounds=rounds, say=_say)
+    _write("data", measurements, out)
 
 
 @bench.command()
@@ -61,46 +61,46 @@ def runtime(
     seconds: SecondsOption = 1.0,
     out: OutOption = Path("results/bench/runtime.json"),
 ) -> None:
-    """A trained model in PyTorch and, exported, in onnxruntime: the time of a question and the answers per second."""
+    """A trained model in PyTorch and, exported, in onnxruntime: latency and answers per second."""
     from bcn.bench.runtime import bench_runtime
     from bcn.inference.reasoner import load
 
-    figures = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
-    _write("runtime", figures, out)
+    measurements = bench_runtime(load(weights), rounds=rounds, seconds=seconds, say=_say)
+    _write("runtime", measurements, out)
 
 
 @bench.command()
-def drag(
+def page_latency(
     weights: Annotated[
         str, typer.Option(help="Name of shipped weights for Sort-of-CLEVR, a run's directory or a weights file.")
     ] = "sort-of-clevr/multirn-h",
-    rounds: Annotated[int, typer.Option(min=1, help="Drags, each on the page opened anew.")] = 5,
-    out: OutOption = Path("results/bench/drag.json"),
+    rounds: Annotated[int, typer.Option(min=1, help="How often the page is opened and an object dragged.")] = 5,
+    out: OutOption = Path("results/bench/page-latency.json"),
 ) -> None:
-    """The page of `bcn serve` in Chromium: how long after a move of the pointer the new answers are there."""
-    from bcn.bench.page_latency import bench_drag
+    """The page of `bcn serve` in Chromium: the latency from a move of the pointer to the new answers."""
+    from bcn.bench.page_latency import bench_page_latency
 
-    _write("drag", bench_drag(weights, rounds=rounds, say=_say), out)
+    _write("page-latency", bench_page_latency(weights, rounds=rounds, say=_say), out)
 
 
 @bench.command()
 def profile(
     rounds: RoundsOption = 7, seconds: SecondsOption = 0.5, out: OutOption = Path("results/bench/profile.json")
 ) -> None:
-    """Where the time of a training step goes, in the literal form and in ours, with the picture beside the record."""
+    """Where the time of a training step goes, reference and ours, with a picture next to the record."""
     from bcn.bench.profile import bench_profile, draw
 
-    figures = bench_profile(rounds=rounds, seconds=seconds, say=_say)
-    _write("profile", figures, out, draw)
+    measurements = bench_profile(rounds=rounds, seconds=seconds, say=_say)
+    _write("profile", measurements, out, draw)
 
 
 @bench.command()
 def hours(out: OutOption = Path("results/bench/hours.json")) -> None:
-    """The hours of every recipe at paper scale on one thread, from measured steps, and on a GPU, from operations."""
+    """Hours of every recipe at paper scale: on one thread, from measured steps, and on a GPU, from FLOPs."""
     from bcn.paper.hours import bench_hours
 
-    figures = bench_hours(say=_say)
-    _write("hours", figures, out)
+    measurements = bench_hours(say=_say)
+    _write("hours", measurements, out)
 
 
 @bench.command()
@@ -108,22 +108,22 @@ def render(
     images: Annotated[int, typer.Option(min=1, help="How many images are made.")] = 100,
     out: OutOption = Path("results/bench/render.json"),
 ) -> None:
-    """The CPU time of an image of clevr-like-v1: scene, questions, path tracing, PNG."""
+    """CPU time of an image of clevr-like-v1: scene, questions, path tracing, PNG."""
     from bcn.bench.render import bench_render
 
     _write("render", bench_render(images=images, say=_say), out)
 
 
 def _write(
-    benchmark: str, figures: dict[str, Any], out: Path, draw: Callable[[dict[str, Any], Path], None] | None = None
+    benchmark: str, measurements: dict[str, Any], out: Path, draw: Callable[[dict[str, Any], Path], None] | None = None
 ) -> None:
     from bcn.bench.measure import record
 
-    write_json(out, record(benchmark, figures))
-    _print(figures)
+    write_json(out, record(benchmark, measurements))
+    _print(measurements)
     print(f"written: {out}")
     if draw is not None:
-        draw(figures, out.with_suffix(".png"))
+        draw(measurements, out.with_suffix(".png"))
         print(f"written: {out.with_suffix('.png')}")
 
 
@@ -131,9 +131,9 @@ def _say(what: str) -> None:
     print(f"{what} ...", file=sys.stderr, flush=True)
 
 
-def _print(figures: dict[str, Any], depth: int = 0) -> None:
-    """Nested figures as indented lines, a leaf to a line."""
-    for name, value in figures.items():
+def _print(measurements: dict[str, Any], depth: int = 0) -> None:
+    """Nested measurements as indented lines."""
+    for name, value in measurements.items():
         if isinstance(value, dict):
             print(f"{'  ' * depth}{name}")
             _print(value, depth + 1)

@@ -13,13 +13,14 @@ INTRODUCTION = """# Measurements
 
 Made by `bcn report` from the records in `results/bench/`, which hold commit, versions, machine and load;
 [performance.md](../reference/performance.md) says what they mean. What is compared was measured by turns in one
-process: medians over rounds [first and third quartile], ratios taken round by round.
+process: medians over rounds [first and third quartile], ratios taken round by round. "reference" is the reference
+implementation of the equations (`bcn/layers/reference.py`).
 """
-Figures = dict[str, Any]
+Measurements = dict[str, Any]
 
 
 def write_measurements(page: Path, bench: Path) -> list[Path]:
-    """Write the page, unless nothing was measured; what has no record is left out."""
+    """Write the page, unless nothing was measured; benchmarks without a record are left out."""
     parts = [_section(name, bench / f"{name}.json") for name in SECTIONS if (bench / f"{name}.json").exists()]
     if not parts:
         return []
@@ -34,81 +35,92 @@ def _section(name: str, path: Path) -> str:
     try:
         commit = f", commit {record['commit']['id'][:7]}" if record["commit"] else ""
         source = f"<sub>`bcn bench {name}`, {record['time'][:10]}{commit}</sub>\n"
-        return f"{SECTIONS[name](record['figures'])}\n{source}"
+        return f"{SECTIONS[name](record['measurements'])}\n{source}"
     except (LookupError, TypeError) as error:
         raise BcnError(f"{path} is not the record of a benchmark ({error}); {remedy}") from error
 
 
-def spread(figure: Figures, digits: int = 1) -> str:
-    return f"{figure['median']:,.{digits}f} [{figure['low']:,.{digits}f}, {figure['high']:,.{digits}f}]"
+def spread(value: Measurements, digits: int = 1) -> str:
+    return f"{value['median']:,.{digits}f} [{value['low']:,.{digits}f}, {value['high']:,.{digits}f}]"
 
 
-def speed(figures: Figures) -> str:
-    threads = [name for name in figures if "thread" in name]
-    one = figures[threads[0]]
+def speed(measured: Measurements) -> str:
+    threads = {name: measured[name] for name in measured if "thread" in name}
+    one = measured["1 thread"]
+    parts = [_training_speed(threads), _matmul_peak(threads), _in_words(one, measured["allocator"])]
+    return "\n".join([*parts, _memory(measured["memory"]), _runtimes(one)])
+
+
+def _training_speed(threads: Measurements) -> str:
     rows = [
-        [*(f"`{each}`" for each in pair.split(" / ")), *(spread(figures[t]["forms"]["ratios"][pair]) for t in threads)]
-        for pair in one["forms"]["ratios"]
+        [*(f"`{name}`" for name in pair.split(" / ")), *(spread(each["training_speed"]["ratios"][pair]) for each in of)]
+        for of in [list(threads.values())]
+        for pair in of[0]["training_speed"]["ratios"]
     ]
-    parts = ["## Training: how many times as fast as a rival\n", grid(["ours", "rival", *threads], rows)]
-    parts.append(
-        '\n"trained" has the shipped weights and real images, where most activations are zero; all others have random'
+    return (
+        "## Training: speed-up over a baseline\n\n"
+        f"{grid(['ours', 'baseline', *threads], rows)}\n\n"
+        '"trained" has the shipped weights and real images, where most activations are zero; all others have random'
         "\nweights and inputs.\n"
     )
+
+
+def _matmul_peak(threads: Measurements) -> str:
+    peaks = [each["fraction_of_matmul_peak"] for each in threads.values()]
     rows = [
-        [
-            f"{way}, {questions}",
-            *(spread(figures[t]["share_of_the_limit"][questions][way]["share"], 2) for t in threads),
-        ]
-        for questions in one["share_of_the_limit"]
-        for way in one["share_of_the_limit"][questions]
-        if way != "product_gflops"
+        [f"{mode}, {questions}", *(spread(peak[questions][mode]["fraction"], 2) for peak in peaks)]
+        for questions, modes in peaks[0].items()
+        for mode in modes
+        if mode != "product_gflops"
     ]
-    parts += ["## The share of the matrix-product limit, `multirn-h`, 16 images\n", grid(["", *threads], rows)]
-    together, rates = one["questions_together"], one["forms"]["answers_per_second"]
-    milliseconds = {name: time["median"] for name, time in together["milliseconds"].items()}
-    parts.append(
-        f"\nQuestions a second in training, one thread: `multirn-h` {spread(rates['multirn-h'], 0)}, trained"
+    return f"## Fraction of the matmul peak, `multirn-h`, batch size 16\n\n{grid(['', *threads], rows)}\n"
+
+
+def _in_words(one: Measurements, allocator: Measurements) -> str:
+    batched, rates = one["batched_questions"], one["training_speed"]["answers_per_second"]
+    milliseconds = {name: time["median"] for name, time in batched["milliseconds"].items()}
+    return (
+        f"Questions per second in training, one thread: `multirn-h` {spread(rates['multirn-h'], 0)}, trained"
         f" {spread(rates['multirn-h, trained'], 0)}, `multirn` {spread(rates['multirn'], 0)}."
-        f"\nOne question about one image takes {milliseconds['one']:.1f} ms, all 36 together"
-        f" {milliseconds['36 together']:.1f} ms, {together['ratio']['median']:.1f} times as fast as one by one."
-        f"\nA batch of {one['batches']['smallest_for_90_percent']} images reaches 90 % of the best rate. Keeping freed"
-        f" memory makes a step of `scaled-mnist/bcn`\n{spread(figures['allocator']['kept / given back'], 2)} times as"
+        f"\nOne question about one image takes {milliseconds['one']:.1f} ms, all 36 in one call"
+        f" {milliseconds['36 batched']:.1f} ms, {batched['ratio']['median']:.1f} times as fast as one by one."
+        f"\nBatch size {one['batch_sizes']['smallest_for_90_percent']} reaches 90 % of the best rate. Keeping freed"
+        f" memory makes a step of `scaled-mnist/bcn`\n{spread(allocator['kept / returned'], 2)} times as"
         " fast.\n"
     )
-    memory = figures["memory"]
+
+
+def _memory(memory: Measurements) -> str:
     rows = [
-        [f"`{name}`", *(f"{memory[f'{name}, {form}'] / 1e6:,.0f}" for form in ("ours", "literal"))]
+        [f"`{name}`", *(f"{memory[f'{name}, {form}'] / 1e6:,.0f}" for form in ("ours", "reference"))]
         for name in dict.fromkeys(key.rsplit(", ", 1)[0] for key in memory)
     ]
-    parts += ["## Peak memory of a training step, MB\n", grid(["", "ours", "literal"], rows)]
-    parts.append("\nFour images with 36 questions each, or 64 images.\n")
+    table = grid(["", "ours", "reference"], rows)
+    return f"## Peak memory of a training step, MB\n\n{table}\n\nFour images with 36 questions each, or 64 images.\n"
+
+
+def _runtimes(one: Measurements) -> str:
+    parts = []
     for table, baseline in (("table1", "baseline"), ("table3", "mlp")):
-        printed = published_rows(TABLES[table].published or table)
+        published = published_rows(TABLES[table].published or table)
         rows = [
             [
                 name,
-                *(f"{milliseconds:,.1f}" for milliseconds in (printed[name]["runtime"], row["milliseconds"])),
+                *(f"{milliseconds:,.1f}" for milliseconds in (published[name]["runtime"], row["milliseconds"])),
                 *(f"{ratio:,.2f}" for ratio in (row["paper_ratio"], row["ratio"])),
             ]
             for name, row in one[table].items()
         ]
-        headings = [
-            "row",
-            *(f"{what}, {whose}" for what in ("ms", f"times `{baseline}`") for whose in ("paper", "ours")),
-        ]
-        parts += [f"## Runtime of 100 samples, {table}\n", grid(headings, rows), ""]
-    parts.append(
-        "Inference; ours on one thread of a CPU, the paper's on a GPU;"
-        "\nfor table 3, 20 questions about one image at a time.\n"
-    )
-    return "\n".join(parts)
+        columns = [f"{what}, {whose}" for what in ("ms", f"times `{baseline}`") for whose in ("paper", "ours")]
+        parts += [f"## Runtime of 100 samples, {table}\n", grid(["row", *columns], rows), ""]
+    note = "Inference; ours on one thread of a CPU, the paper's on a GPU; table 3 with 20 questions per image.\n"
+    return "\n".join([*parts, note])
 
 
-def profile(figures: Figures) -> str:
+def profile(measured: Measurements) -> str:
     rows = [
-        [form, f"{found['step']:,.0f}", f"{found['of which BatchNorm']:,.0f}", f"{found['sections']['Adam']:.1f}"]
-        for form, found in figures.items()
+        [form, f"{cost['step']:,.0f}", f"{cost['of which BatchNorm']:,.0f}", f"{cost['sections']['Adam']:.1f}"]
+        for form, cost in measured.items()
     ]
     return (
         "## Where the time goes\n\n![The sections of a step](../../results/bench/profile.png)\n\n"
@@ -117,8 +129,8 @@ def profile(figures: Figures) -> str:
     )
 
 
-def scaling(figures: Figures) -> str:
-    multirn, rn = figures["multirn"], figures["rn"]
+def scaling(measured: Measurements) -> str:
+    multirn, rn = measured["multirn"], measured["rn"]
     return (
         "## Cost against the number of objects\n\n"
         "![Time and memory against objects](../../results/bench/scaling.png)\n\n"
@@ -129,72 +141,74 @@ def scaling(figures: Figures) -> str:
     )
 
 
-def data(figures: Figures) -> str:
-    speedups = {name: found["speedup"] for name, found in figures.items() if "speedup" in found}
+def data(measured: Measurements) -> str:
+    speedups = {name: result["speedup"] for name, result in measured.items() if "speedup" in result}
     rows = [
-        [f"`{name}`", f"{one['median']:.1f} [{one['min']:.1f}, {one['max']:.1f}]"] for name, one in speedups.items()
+        [f"`{name}`", f"{ratio['median']:.1f} [{ratio['min']:.1f}, {ratio['max']:.1f}]"]
+        for name, ratio in speedups.items()
     ]
-    shares = [
-        f"{name.capitalize()} takes {100 * found['share']:.1f} % of a step of `{found['model']}`."
-        for name, found in figures.items()
-        if "share" in found
+    loading = [
+        f"{name.capitalize()} takes {100 * result['fraction']:.1f} % of a training step of `{result['model']}`."
+        for name, result in measured.items()
+        if "fraction" in result
     ]
-    table = grid(["generator", "times as fast as the plain loop [least, most]"], rows)
-    return "\n".join(["## Data\n", table, "", *shares, ""])
+    table = grid(["generator", "speed-up over the plain loop [min, max]"], rows)
+    return "\n".join(["## Data\n", table, "", *loading, ""])
 
 
-def runtime(figures: Figures) -> str:
+def runtime(measured: Measurements) -> str:
     rows = [
         [
             f"{case}, {threads}",
-            *(spread(row[way]["milliseconds"]) for way in ("eager", "onnxruntime")),
+            *(spread(row[engine]["milliseconds"]) for engine in ("eager", "onnxruntime")),
             spread(row["onnxruntime / eager"], 2),
         ]
-        for threads, cases in figures.items()
+        for threads, cases in measured.items()
         if "thread" in threads
         for case, row in cases.items()
     ]
-    headings = ["", "PyTorch, ms", "onnxruntime, ms", "times as fast in onnxruntime"]
-    return f"## `{figures['weights']}` exported\n\n{grid(headings, rows)}\n"
+    headings = ["", "PyTorch, ms", "onnxruntime, ms", "speed-up of onnxruntime"]
+    return f"## `{measured['weights']}` exported\n\n{grid(headings, rows)}\n"
 
 
-def drag(figures: Figures) -> str:
-    time = spread(figures["milliseconds from a move to its answers"], 0)
+def page_latency(measured: Measurements) -> str:
+    milliseconds = spread(measured["milliseconds from a move to its answers"], 0)
     return (
-        f"## The page\n\nFrom a move of the pointer to the answers to all 36 questions, with map and channels drawn, in"
-        f" Chromium {figures['chromium'].split('.')[0]}:\n{time} ms over {figures['answers']} answers of"
-        f" `{figures['weights']}`; server and browser share the cores.\n"
+        "## Latency of the page\n\nFrom a move of the pointer to the answers to all 36 questions, with map and channels"
+        f" drawn, in Chromium {measured['chromium'].split('.')[0]}:\n{milliseconds} ms over {measured['answers']}"
+        f" answers of `{measured['weights']}`; server and browser share the cores.\n"
     )
 
 
-def hours(figures: Figures) -> str:
+def hours(measured: Measurements) -> str:
     rows = [
-        [name, f"{row['steps']:,}", f"{row['hours']:,.1f}", f"{row['gpu_hours']:,.2f}"] for name, row in figures.items()
+        [name, f"{row['steps']:,}", f"{row['hours']:,.1f}", f"{row['gpu_hours']:,.2f}"]
+        for name, row in measured.items()
     ]
     return (
-        "## Hours of the paper's recipes\n\nFrom measured steps on one thread, and extrapolated from the operations for"
-        " a GPU that reaches 5 teraflops, which nobody has measured here.\n\n"
+        "## Hours of the paper's recipes\n\nOne core: from measured steps on one thread. GPU: extrapolated from the"
+        " FLOPs to 5 TFLOP/s, which nobody has measured here.\n\n"
         f"{grid(['recipe at `paper` scale', 'steps', 'hours, one core', 'hours, GPU, extrapolated'], rows)}\n"
     )
 
 
-def render(figures: Figures) -> str:
-    rows = [[part, spread(cost)] for part, cost in figures["milliseconds of CPU"].items()]
+def render(measured: Measurements) -> str:
+    rows = [[part, spread(cost)] for part, cost in measured["milliseconds of CPU"].items()]
     return (
         "## Making clevr-like-v1\n\n"
         f"{grid(['an image of 128x128', 'CPU milliseconds'], rows)}\n\n"
-        f"Over {figures['images']} images: 10,000 take {figures['CPU minutes for 10,000 images']:.0f} minutes of one"
+        f"Over {measured['images']} images: 10,000 take {measured['CPU minutes for 10,000 images']:.0f} minutes of one"
         " core.\n"
     )
 
 
-SECTIONS: dict[str, Callable[[Figures], str]] = {
+SECTIONS: dict[str, Callable[[Measurements], str]] = {
     "speed": speed,
     "profile": profile,
     "scaling": scaling,
     "data": data,
     "runtime": runtime,
-    "drag": drag,
+    "page-latency": page_latency,
     "hours": hours,
     "render": render,
 }

@@ -1,4 +1,4 @@
-"""`bcn bench drag` drags in a real browser, and its record is of what the page said. Times are never asserted."""
+"""`bcn bench page-latency` drags in a real browser; its record has what the page said. Times are never asserted."""
 
 import json
 from pathlib import Path
@@ -10,27 +10,27 @@ pytest.importorskip("fastapi", reason="needs the extra web")
 
 from helpers.pages import needs_chromium
 
-from bcn.bench.page_latency import FIRST, MOVES, bench_drag
+from bcn.bench.page_latency import FIRST, MOVES, bench_page_latency
 from bcn.cli import main
 from bcn.errors import BcnError
 
 
 @needs_chromium
 def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "drag.json"
+    out = tmp_path / "page-latency.json"
     monkeypatch.setattr(
-        "sys.argv", ["bcn", "bench", "drag", "--weights", str(scene_run()), "--rounds", "2", "--out", str(out)]
+        "sys.argv", ["bcn", "bench", "page-latency", "--weights", str(scene_run()), "--rounds", "2", "--out", str(out)]
     )
     with pytest.raises(SystemExit) as exit:
         main()
     assert not exit.value.code
     record = json.loads(out.read_text())
-    assert record["benchmark"] == "drag"
-    assert 2 <= record["figures"]["answers"] <= 2 * (1 + MOVES - FIRST)
-    spread = record["figures"]["milliseconds from a move to its answers"]
+    assert record["benchmark"] == "page-latency"
+    assert 2 <= record["measurements"]["answers"] <= 2 * (1 + MOVES - FIRST)
+    spread = record["measurements"]["milliseconds from a move to its answers"]
     assert 0 < spread["low"] <= spread["median"] <= spread["high"]
 
 
 def test_weights_that_cannot_be_served_are_refused_in_a_sentence() -> None:
     with pytest.raises(BcnError, match="did you mean 'sort-of-clevr/multirn-h'"):
-        bench_drag("sort-of-clevr/multirnh", rounds=1, say=lambda _: None)
+        bench_page_latency("sort-of-clevr/multirnh", rounds=1, say=lambda _: None)

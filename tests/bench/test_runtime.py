@@ -34,8 +34,8 @@ def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not exit.value.code
     record = json.loads(out.read_text())
     assert record["benchmark"] == "runtime"
-    assert record["figures"]["difference"] < 1e-4
+    assert record["measurements"]["difference"] < 1e-4
     for name in CASES:
-        figures = record["figures"]["1 thread"][name]
-        times = {part: figures[part]["milliseconds"]["median"] for part in ("eager", "onnxruntime")}
-        assert figures["onnxruntime / eager"]["median"] == pytest.approx(times["eager"] / times["onnxruntime"])
+        measured = record["measurements"]["1 thread"][name]
+        times = {part: measured[part]["milliseconds"]["median"] for part in ("eager", "onnxruntime")}
+        assert measured["onnxruntime / eager"]["median"] == pytest.approx(times["eager"] / times["onnxruntime"])

@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 
 from bcn.bench.data import bench_sort_of_clevr, compare
-from bcn.bench.plain_sort_of_clevr import make_batch
 from bcn.data.dataset import Batch
 from bcn.data.random import splitmix64
 from bcn.data.sort_of_clevr import (
@@ -30,6 +29,7 @@ from bcn.data.sort_of_clevr import (
     repeats,
     samples,
 )
+from bcn.data.sort_of_clevr.reference import make_batch
 from bcn.data.sort_of_clevr.sentences import SENTENCES
 from bcn.errors import BcnError
 

@@ -73,7 +73,7 @@ def test_deflection_of_the_three_systems() -> None:
 
 def test_activation_maps_count_the_channels_of_the_vector() -> None:
     torch.manual_seed(0)
-    model = create_model("sort-of-clevr/multirn-h")
+    model: Any = create_model("sort-of-clevr/multirn-h")
     image = torch.rand(3, 3, 75, 75)
     count = activation_maps(model, image)
     with torch.inference_mode():
@@ -104,7 +104,7 @@ def test_figures_that_need_nothing(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_original_images_above_ours(tmp_path: Path) -> None:
-    figure = draw_figure("clevr-side-by-side", weights=None, results=tmp_path)
+    figure: Any = draw_figure("clevr-side-by-side", weights=None, results=tmp_path)
     shown = np.array([axis.get_images()[0].get_array() for axis in figure.axes], float)
     originals, ours = shown.reshape(2, 2, 5, *shown.shape[1:]).swapaxes(0, 1)
     assert 0 < np.abs(originals - ours).mean() < 7
@@ -127,7 +127,7 @@ def test_activation_of_scenes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["activation-scaled-mnist", "misclassified"])
 def test_activation_of_digits(name: str, tmp_path: Path) -> None:
     dataset = open_dataset(WITH_WEIGHTS[name].data, "test", images=30)
-    figure = WITH_WEIGHTS[name].draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
+    figure: Any = WITH_WEIGHTS[name].draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
     labels = [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
     if name == "misclassified":
         assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misread")
@@ -178,7 +178,7 @@ def test_deformation_has_the_paper_and_ours(tmp_path: Path) -> None:
     for seed, more in enumerate((0, 2)):
         sets = zip(("test", *find_recipe("deformation/bcn", "cpu").data.tests), (95, 90, 80, 70, 60), strict=True)
         write_record(tmp_path, "deformation/bcn", {name: {"all": share(x + more)} for name, x in sets}, seed)
-    figure = draw_figure("deformation", weights=None, results=tmp_path)
+    figure: Any = draw_figure("deformation", weights=None, results=tmp_path)
     paper, ours = figure.axes
     assert [97.2, 94.8, 92.7, 76.1, 91.6] in [list(line.get_ydata()) for line in paper.lines]
     assert ours.lines[0].get_ydata() == pytest.approx([96, 91, 81, 71, 61])
@@ -192,7 +192,7 @@ def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
     for name, seed, correct in (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/steps", 0, 95)):
         figures = {"relational": share(correct), "non_relational": share(99)}
         write_record(tmp_path, name, {"test": figures}, seed)
-    axis = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
+    axis: Any = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "steps"]
     dots = [tuple(line.get_xydata()[0]) for line in axis.lines if line.get_marker() == "o"]
     assert dots == [(pytest.approx(97), 0), (pytest.approx(98), 0), (pytest.approx(95), 1)]
@@ -202,7 +202,7 @@ def test_accuracy_against_cost_needs_records(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of table3"):
         draw_figure("accuracy-cost", weights=None, results=tmp_path)
     write_record(tmp_path, "table3/multirn-h", {"test": {"relational": share(97), "non_relational": share(97)}})
-    figure = draw_figure("accuracy-cost", weights=None, results=tmp_path)
+    figure: Any = draw_figure("accuracy-cost", weights=None, results=tmp_path)
     points = {(round(x), round(y, 1)) for line in figure.axes[0].lines for x, y in [line.get_xydata()[-1]]}
     assert (23_591_250, 97.0) in points, "ours"
     assert (23_591_250, 96.7) in points, "the paper's"
@@ -213,7 +213,7 @@ def test_curves_draw_what_the_runs_measured(tmp_path: Path) -> None:
     first = [
         {"epoch": e, "loss": 1 / e, "accuracy": 0.1 * e, "relational": 0.1 * e, "non_relational": 0.9} for e in (1, 2)
     ]
-    figure = curves.draw({"a, seed 0": first, "a, seed 1": first, "b, seed 0": first[:1]})
+    figure: Any = curves.draw({"a, seed 0": first, "a, seed 1": first, "b, seed 0": first[:1]})
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == ["training loss", "relational, wrong in validation, %", "non-relational, wrong in validation, %"]
     assert [line.get_ydata()[-1] for line in figure.axes[1].lines] == [80.0, 80.0, 90.0]
@@ -226,14 +226,14 @@ def test_curves_draw_what_the_runs_measured(tmp_path: Path) -> None:
 
 def test_curves_draw_nothing_wrong_at_the_foot(tmp_path: Path) -> None:
     curve = [{"epoch": e, "loss": 1.0, "accuracy": right} for e, right in enumerate((0.9, 0.99, 1.0), 1)]
-    figure = curves.draw({"a": curve})
+    figure: Any = curves.draw({"a": curve})
     axis = figure.axes[1]
     assert axis.lines[0].get_ydata() == pytest.approx([10, 1, 0.5])
     assert axis.get_ylim()[0] == pytest.approx(0.5)
     assert axis.get_yticklabels()[0].get_text() == "0"
     assert axis.get_yticks()[:2] == pytest.approx([0.5, 1])
     is_drawn(figure, tmp_path)
-    faultless = curves.draw({"a": [entry | {"accuracy": 1.0} for entry in curve]})
+    faultless: Any = curves.draw({"a": [entry | {"accuracy": 1.0} for entry in curve]})
     assert len(set(faultless.axes[1].lines[0].get_ydata())) == 1
     is_drawn(faultless, tmp_path)
 
