@@ -11,6 +11,6 @@ from bcn.cli import app
 @app.command()
 def ship(run: Annotated[Path, typer.Argument(help="The directory of a finished run.")]) -> None:
     """Put the best weights of a finished run into the package, with their evidence and a card."""
-    from bcn.paper.release import ship as add
+    from bcn.inference.release import release
 
-    print(f"{add(run)}: `bcn.load` and `bcn ask` know it now")
+    print(f"{release(run)}: `bcn.load` and `bcn ask` know it now")

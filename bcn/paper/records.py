@@ -13,6 +13,7 @@ from bcn.io import atomic_write, read_json, write_json
 from bcn.paper.tables import OBJECTS, TABLES
 from bcn.training.environment import commit, machine
 from bcn.training.recipe import Recipe, fingerprint, from_json
+from bcn.training.record import cpu_minutes
 
 ELSEWHERE = {
     "more_scaled": ("more-scaled-mnist-v1", "all"),
@@ -32,11 +33,6 @@ class Measured:
     total: int | None = None
     low: float | None = None
     high: float | None = None
-
-
-def cpu_minutes(record: dict[str, Any]) -> float:
-    """Of all ranks, which share out the work evenly. Pauses and what else the machine did are not in them."""
-    return int(record["ranks"]) * float(record["cpu_seconds"]) / 60
 
 
 @dataclass(frozen=True)

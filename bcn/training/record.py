@@ -64,3 +64,8 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found:
         "machine": machine(),
         "curve": run.curve(),
     }
+
+
+def cpu_minutes(record: dict[str, Any]) -> float:
+    """CPU time of all ranks, which share the work evenly; pauses and other programs do not count."""
+    return int(record["ranks"]) * float(record["cpu_seconds"]) / 60

@@ -15,8 +15,8 @@ from bcn.data.vqa.dataset import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
 from bcn.inference.reasoner import WEIGHTS, list_weights, load
+from bcn.inference.release import card, evidence, release
 from bcn.paper.recipes import find_recipe
-from bcn.paper.release import card, evidence, ship
 from bcn.training.evaluate import evaluate, metrics
 from bcn.training.loop import train
 from bcn.training.recipe import from_json
@@ -35,7 +35,7 @@ def run(tmp_path_factory):
 
 
 def test_a_finished_run_is_shipped(run, tmp_path):
-    assert ship(run, directory=tmp_path) == "sort-of-clevr/multirn"
+    assert release(run, directory=tmp_path) == "sort-of-clevr/multirn"
     entry = list_weights(tmp_path)["sort-of-clevr/multirn"]
     record = json.loads((run / "record.json").read_text())
     file = tmp_path / entry.pop("file")
@@ -58,10 +58,10 @@ def damage(path: Path, **changes) -> None:
 def test_what_is_not_a_recipe_as_it_stands_is_refused(copied, tmp_path):
     damage(copied / "manifest.json", overridden=True)
     with pytest.raises(BcnError, match="--set"):
-        ship(copied, directory=tmp_path / "weights")
+        release(copied, directory=tmp_path / "weights")
     (copied / "record.json").unlink()
     with pytest.raises(BcnError, match="not finished"):
-        ship(copied, directory=tmp_path / "weights")
+        release(copied, directory=tmp_path / "weights")
     assert not (tmp_path / "weights").exists()
 
 
@@ -70,18 +70,18 @@ SPOILED = {
     "is of table2/bcn": lambda run: shutil.copyfile(WEIGHTS / "stl10-bcn.safetensors", run / "best.safetensors"),
     "is of table3/multirn, scale smoke, seed 0, epoch": lambda run: damage(run / "manifest.json", seed=7),
     "lacks run, metrics": lambda run: (run / "record.json").write_text("{}"),
-    "not what the record of this run is about": lambda run: damage(run / "record.json", best_epoch=7),
+    "the record of this run is not": lambda run: damage(run / "record.json", best_epoch=7),
     "no weights yet": lambda run: [file.unlink() for file in run.glob("*.safetensors")],
 }
 
 
 @pytest.mark.parametrize("refusal", SPOILED)
 def test_shipped_weights_survive_a_run_that_is_spoiled(run, copied, tmp_path, refusal):
-    ship(run, directory=tmp_path / "weights")
+    release(run, directory=tmp_path / "weights")
     before = {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()}
     SPOILED[refusal](copied)
     with pytest.raises(BcnError, match=refusal):
-        ship(copied, directory=tmp_path / "weights")
+        release(copied, directory=tmp_path / "weights")
     assert {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()} == before
 
 
@@ -89,7 +89,7 @@ def test_another_recipe_does_not_replace_shipped_weights(run, tmp_path):
     index = {"sort-of-clevr/multirn": {"recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}}
     (tmp_path / "index.json").write_text(json.dumps(index))
     with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
-        ship(run, directory=tmp_path)
+        release(run, directory=tmp_path)
     assert list_weights(tmp_path) == index
 
 
@@ -105,9 +105,12 @@ def test_the_evidence_of_shipped_weights_holds(name):
     assert entry == {"file": entry["file"], **evidence(WEIGHTS / entry["file"], record)}
     assert record["best_epoch"] in (entry["epoch"], None)
     family, row = name.split("/")
-    assert find_recipe(entry["recipe"], entry["scale"]).model.split("/")[0] == family
+    recipe = find_recipe(entry["recipe"], entry["scale"])
+    assert recipe.model.split("/")[0] == family
     assert entry["recipe"].split("/")[1] == row
-    assert (WEIGHTS / f"{name.replace('/', '-')}.md").read_text() == card(name, entry)
+    assert (WEIGHTS / f"{name.replace('/', '-')}.md").read_text() == card(
+        name, entry, find_recipe(entry["recipe"], entry["scale"])
+    )
 
 
 def fresh_images(entry, reasoner, directory):

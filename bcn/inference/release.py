@@ -1,0 +1,118 @@
+"""Release the weights of a finished run with the package: the file, its evidence in index.json, and a model card."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bcn.errors import BcnError
+from bcn.inference.reasoner import WEIGHTS, list_weights
+from bcn.io import atomic_write, checksum, write_json
+from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
+from bcn.models.registry import image_shape
+from bcn.training.recipe import Recipe
+from bcn.training.record import cpu_minutes
+from bcn.training.run import find_run
+from bcn.training.weights import load_trained, weights_file
+
+
+def release(path: Path, *, directory: Path = WEIGHTS) -> str:
+    """Add the best weights of a finished run to the index; returns their name, family and table row.
+
+    Args:
+        path: the run's directory.
+        directory: of the index.
+    """
+    run = find_run(path)
+    recipe, record, source = run.recipe, run.record(), weights_file(run.path)
+    name = f"{recipe.model.split('/')[0]}/{recipe.name.split('/')[-1]}"
+    if record is None:
+        raise BcnError(f"{run.path} is not finished; let `bcn train` end it first")
+    if run.manifest["overridden"]:
+        raise BcnError(f"{run.path} was trained with --set; only an unchanged recipe is released, so train that")
+    description, index = load_trained(source)[1], list_weights(directory)
+    epoch = record["best_epoch"] or recipe.epochs
+    origin = {"recipe": recipe.name, "scale": recipe.scale, "seed": run.manifest["seed"], "epoch": epoch}
+    if description | origin != description:
+        raise BcnError(f"{source} is of {_origin(description)}, and the record of this run is not; train it again")
+    if name in index and (index[name]["recipe"], index[name]["scale"]) != (recipe.name, recipe.scale):
+        raise BcnError(f"{name} comes with the weights of {_origin(index[name])}; only another seed replaces them")
+    entry = evidence(source, record)
+    file = f"{name.replace('/', '-')}.safetensors"
+    with atomic_write(directory / file) as temporary:
+        shutil.copyfile(source, temporary)
+    write_json(directory / "index.json", {**index, name: {"file": file, **entry}})
+    with atomic_write(directory / f"{name.replace('/', '-')}.md") as temporary:
+        temporary.write_text(card(name, entry, recipe))
+    return name
+
+
+def _origin(entry: dict[str, Any]) -> str:
+    return f"{entry['recipe']}, scale {entry['scale']}, seed {entry['seed']}, epoch {entry['epoch']}"
+
+
+def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """The index entry of a weights file; the tests recompute it."""
+    description = load_trained(file)[1]
+    name = description["model"]
+    model, image = on_meta(name, **description["arguments"]), image_shape(name)
+    metrics = record["metrics"]["test"]
+    return {
+        "sha256": checksum(file),
+        "bytes": file.stat().st_size,
+        "parameters": count_parameters(model),
+        "macs": reference_macs(model, image).total,
+        "executed_macs": executed_macs(model, image, questions=20).total,
+        "preprocessing": description["preprocessing"],
+        "answers": description["answers"],
+        "data": description["data"],
+        "metrics": {key: value for key, value in metrics.items() if key != "confusion"},
+        "recipe": description["recipe"],
+        "scale": description["scale"],
+        "seed": description["seed"],
+        "epoch": description["epoch"],
+        "commit": record["commit"],
+        "cpu_minutes": round(cpu_minutes(record), 1),
+    }
+
+
+def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
+    """The model card: an index entry as a Markdown page."""
+    takes_questions = "relational" in entry["metrics"] or name.startswith("clevr/")
+    held_out = recipe.data.split == "train"
+    statistics = ""
+    if not takes_questions:
+        counted = count_parameters(on_meta(recipe.model, **dict(recipe.arguments)), statistics=True)
+        statistics = f" ({counted:,} with BatchNorm's statistics)" if counted != entry["parameters"] else ""
+    auxiliary = " Training also used auxiliary object and referent supervision, from scenes and programs." * bool(
+        recipe.auxiliary
+    )
+    unit, shared = ("question", " with 20 questions about an image") if takes_questions else ("image", "")
+    lines = [
+        f"# {name}",
+        "",
+        f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
+        f"in {entry['cpu_minutes']:.0f} minutes of one core; the weights of epoch {entry['epoch']}, "
+        f"{'the best on the validation images' if held_out else 'the last'}.{auxiliary}",
+        "",
+        f"{entry['parameters']:,} parameters{statistics}; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
+        f"{'an' if unit == 'image' else 'a'} {unit} as the paper counts them, "
+        f"{entry['executed_macs'] / 1e6:.2f}M executed{shared}.",
+        "",
+        f"| on the test images | accuracy | 95 % interval | {unit}s |",
+        "|---|--:|--:|--:|",
+    ]
+    for kind, metric in sorted(entry["metrics"].items(), key=_total, reverse=True):
+        if isinstance(metric, dict) and "interval" in metric:
+            low, high = (100 * bound for bound in metric["interval"])
+            accuracy = 100 * metric["accuracy"]
+            lines.append(
+                f"| {kind.replace('_', '-')} | {accuracy:.2f} % | {low:.2f} to {high:.2f} | {metric['total']:,} |"
+            )
+        elif isinstance(metric, float):
+            lines.append(f"| {kind} error | {metric:.4f} | | |")
+    return "\n".join([*lines, "", f"`bcn.load({name!r})`; SHA-256 {entry['sha256']}.", ""])
+
+
+def _total(item: tuple[str, Any]) -> int:
+    """How many answers a metric is over: groups come before the kinds in them."""
+    return item[1]["total"] if isinstance(item[1], dict) else 0
