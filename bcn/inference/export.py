@@ -136,7 +136,7 @@ def random_inputs(
         word_BQL = torch.randint(UNKNOWN, known, sizes, generator=generator)
         length_BQ1 = torch.randint(1, words + 1, (images, questions, 1), generator=generator)
         return image_BCHW, word_BQL * (torch.arange(words) < length_BQ1)
-    size: int = reasoner.model.relation.questions  # type: ignore[union-attr, assignment]
+    size: int = reasoner.model.relation.question_dim  # type: ignore[union-attr, assignment]
     return image_BCHW, torch.rand(images, questions, size, generator=generator)
 
 
