@@ -13,7 +13,7 @@ from helpers.small_weights import digit_weights, scene_run, word_weights
 pytest.importorskip("fastapi", reason="needs the extra web")
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
 
-import pages  # noqa: E402
+from helpers import pages  # noqa: E402
 from helpers.pages import ask_sentences, drag, needs_chromium, opened, playwright, said, settled, truth  # noqa: E402
 
 import bcn  # noqa: E402
