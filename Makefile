@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test install lint docs clean
 
 demo: .venv/base
 	$(BIN)/bcn demo
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest
+
+install: .venv/dev
 
 lint: .venv/dev
 	$(BIN)/ruff check .

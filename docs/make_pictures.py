@@ -56,7 +56,7 @@ def faults() -> list[np.ndarray]:
     return list(draw(Scenes(*(part[chosen] for part in scenes))))
 
 
-def main() -> None:
+def main(directory: Path = IMAGES) -> None:
     few = [make_sort_of_clevr(V1, "train", images=3, objects=objects)[[1]].image[0].numpy() for objects in (2, 3, 4, 5)]
     sheets = {
         "sort-of-clevr-v1.png": montage(
@@ -67,9 +67,9 @@ def main() -> None:
         "sort-of-clevr-pixels.png": pixels(),
     }
     for name, sheet in sheets.items():
-        with atomic_write(IMAGES / name) as temporary:
+        with atomic_write(directory / name) as temporary:
             sheet.quantize(16).save(temporary, format="PNG", optimize=True)
-        print(IMAGES / name)
+        print(directory / name)
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ def test_show_says_questions_in_words(empty: Path) -> None:
     assert Image.open(empty / "sheet.png").size[0] > 2 * 160
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist")
 def test_published_sets_hold_their_checksums() -> None:
     said = run("check", "mnist")
     assert f"mnist test: 10,000 images, sha256 {CHECKSUMS['mnist']['test']}" in said

@@ -68,7 +68,7 @@ def asked(scenes: list[dict]) -> list[tuple[dict, dict]]:
     return [(scene, question) for scene in scenes for question in make_questions(scene)]
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_answers_on_the_original_scenes_are_the_oracles() -> None:
     folder = data_root() / "clevr" / "scenes"
     scenes = [s for path in sorted(folder.glob("*.json")) for s in json.loads(path.read_text())["scenes"]]
@@ -166,7 +166,7 @@ def test_no_question_is_trivial(asked: list[tuple[dict, dict]]) -> None:
             assert (len(fitting) == 1) == (program[place]["function"] == "scene")
 
 
-@pytest.mark.data
+@pytest.mark.data("glove")
 def test_every_word_has_a_vector() -> None:
     path = data_root() / "glove" / "glove.6B.50d.clevr_vocab.txt"
     known = {line.split(" ", 1)[0] for line in path.read_text().splitlines()}

@@ -31,7 +31,7 @@ needs_numba = pytest.mark.skipif(numba is None, reason="needs pip install 'bcn[r
 
 
 @needs_numba
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_pictures_of_original_scenes_are_the_original_pictures() -> None:
     """Lights are jittered, and where they stood is not published: so a mean error of a few of 255 levels remains."""
     root = data_root() / "clevr"

@@ -25,7 +25,7 @@ def ours() -> list[dict]:
     return [make_scene(index) for index in range(120)]
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_relations_of_the_original_scenes_follow_from_their_coordinates(original: list[dict]) -> None:
     assert len(original) == 1500
     for scene in original:
@@ -34,7 +34,7 @@ def test_relations_of_the_original_scenes_follow_from_their_coordinates(original
             assert [sorted(found) for found in stored] == computed[name]
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_directions_are_those_of_the_original_scenes(original: list[dict]) -> None:
     ours = camera.directions()
     for scene in original[::50]:
@@ -42,7 +42,7 @@ def test_directions_are_those_of_the_original_scenes(original: list[dict]) -> No
             assert direction == pytest.approx(ours[name], abs=1e-4)
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_camera_reproduces_every_original_pixel_to_its_rounding(original: list[dict]) -> None:
     for scene in original[::10]:
         eye = camera.locate(scene["objects"])
@@ -53,7 +53,7 @@ def test_camera_reproduces_every_original_pixel_to_its_rounding(original: list[d
         assert np.abs(projected - seen)[:, 2].max() < 1e-3
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_objects_are_drawn_as_the_original_ones_are(original: list[dict], ours: list[dict]) -> None:
     for attribute, values in (("size", 2), ("color", 8), ("material", 2), ("shape", 3)):
         shares = []

@@ -377,7 +377,7 @@ def test_centres_of_scaled_mnist() -> None:
     assert round(float(centre.std(axis=0).mean()), 3) == 0.148
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist")
 @pytest.mark.parametrize(
     ("split", "images", "expected"),
     [
@@ -405,7 +405,7 @@ def test_real_sets_are_the_same_everywhere(name: str) -> None:
     assert open_dataset(name, "test", images=images).checksum() == expected
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist")
 def test_the_sample_is_of_the_real_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = fetch_mnist("test")
     use_mnist_sample(monkeypatch, tmp_path)

@@ -172,24 +172,20 @@ def test_absent_says_what_to_do(small: Path) -> None:
         fetch_stl10()
 
 
-@pytest.mark.data
+@pytest.mark.data("stl10")
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_real_labels_have_the_published_md5(part: str) -> None:
     path = Path(os.environ["BCN_DATA"]) / "stl10" / f"{part}_y.bin"
-    if not path.exists():
-        pytest.skip("STL-10's labels are not there")
     assert hashlib.md5(path.read_bytes()).hexdigest() == stl10.MD5[path.name]
     assert (
         np.bincount(np.frombuffer(path.read_bytes(), np.uint8)).tolist()[1:] == [500 if part == "train" else 800] * 10
     )
 
 
-@pytest.mark.data
+@pytest.mark.data("stl10")
 def test_real_images_unpack_to_what_they_show(tmp_path: Path) -> None:
     """The lossless copies, written column by column and read back, are the pictures that they were."""
     archive = Path(os.environ["BCN_DATA"]) / "stl10" / "test_images.zip"
-    if not archive.exists():
-        pytest.skip("the lossless copies of STL-10 are not there")
     with zipfile.ZipFile(archive) as zipped:
         names = sorted(zipped.namelist())[:3]
         shown = np.stack([np.asarray(Image.open(io.BytesIO(zipped.read(name))).convert("RGB")) for name in names])

@@ -330,7 +330,7 @@ def test_wrong_places_are_named(tmp_path: Path, clevr: Path) -> None:
         open_questions(clevr, "train", size=16, images=5)
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_original_images_with_questions_about_their_scenes(tmp_path: Path) -> None:
     """The ten original val images, in place, with questions made from their scenes: the transfer test's data."""
     source = data_root() / "clevr"

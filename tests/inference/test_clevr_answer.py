@@ -126,7 +126,7 @@ def test_our_own_pictures_are_not_called_original(clevr: Path, tmp_path: Path) -
     assert "is of clevr-like-v1, not of original images" in str(said)
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
     path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")
     run = ["clevr", "transfer", str(path), "--data", str(data_root()), "--questions", "12"]

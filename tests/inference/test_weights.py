@@ -10,7 +10,6 @@ import pytest
 
 from bcn.data.clevr_like.make import Order, make_clevr_like
 from bcn.data.registry import open_dataset
-from bcn.data.stl10 import find_stl10
 from bcn.data.vqa.dataset import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
@@ -118,8 +117,6 @@ def fresh_images(entry, reasoner, directory):
 
     Of CLEVR's a tenth as many, with ten questions about each in the words of the model.
     """
-    if entry["data"] == "stl10" and not find_stl10():
-        pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
     if entry["data"] != "clevr-like-v1":
         return open_dataset(entry["data"], "test", images=FRESH, seed=12345)
     pytest.importorskip("numba", reason="needs the extra render")
@@ -128,7 +125,13 @@ def fresh_images(entry, reasoner, directory):
     return open_questions(directory, "test", vocabulary=Vocabulary(tuple(words)), answers=answers)
 
 
-@pytest.mark.parametrize("name", list_weights())
+def with_data():
+    """Names of weights, each with what its images need."""
+    for name, entry in list_weights().items():
+        yield pytest.param(name, marks=pytest.mark.data("stl10_binary") if entry["data"] == "stl10" else ())
+
+
+@pytest.mark.parametrize("name", list(with_data()))
 def test_shipped_weights_are_as_good_on_fresh_images(name, tmp_path, request):
     """The accuracy lies within five standard errors of the index's."""
     entry, reasoner = list_weights()[name], load(name)

@@ -102,7 +102,7 @@ def test_figures_that_need_nothing(name: str, tmp_path: Path) -> None:
     is_drawn(draw_figure(name, weights=None, results=tmp_path), tmp_path)
 
 
-@pytest.mark.data
+@pytest.mark.data("clevr")
 def test_original_images_above_ours(tmp_path: Path) -> None:
     figure: Any = draw_figure("clevr-side-by-side", weights=None, results=tmp_path)
     shown = np.array([axis.get_images()[0].get_array() for axis in figure.axes], float)

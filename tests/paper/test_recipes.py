@@ -9,7 +9,6 @@ import torch
 
 from bcn import create_model
 from bcn.data.registry import DATASETS
-from bcn.data.stl10 import find_stl10
 from bcn.errors import BcnError
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.records import Result
@@ -154,14 +153,12 @@ def trainable():
     slow = ("sort-of-clevr/rn-h", "sort-of-clevr/rn-original")
     for recipe in recipes:
         if recipe.model not in slow and not recipe.model.startswith("clevr/"):  # those: test_clevr_models.py
-            generated = recipe.data.name.startswith("sort-of-clevr")
-            yield pytest.param(recipe, id=recipe.name, marks=() if generated else pytest.mark.data)
+            stored = {"stl10": "stl10_binary", "scaled-mnist-v1": "mnist"}.get(recipe.data.name)
+            yield pytest.param(recipe, id=recipe.name, marks=pytest.mark.data(stored) if stored else ())
 
 
 @pytest.mark.parametrize("recipe", list(trainable()))
 def test_smoke_recipe_trains(recipe, tmp_path):
-    if recipe.data.name == "stl10" and not find_stl10():
-        pytest.skip("needs stl10_binary under BCN_DATA or BCN_CACHE")
     record = train(recipe, seed=0, runs=tmp_path)
     per_epoch = recipe.data.train // recipe.batch_size
     assert record["steps"] == recipe.epochs * per_epoch > 0
