@@ -6,6 +6,7 @@ their own (test_site, test_export, test_distributed).
 """
 
 import io
+import json
 import re
 import runpy
 import shlex
@@ -143,6 +144,17 @@ def test_own_images_from_the_folder_to_an_answer(tmp_path, monkeypatch, capsys):
         run()
     assert "how many red discs are there" in capsys.readouterr().out
     assert Path("where.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("own-toy", "{correct} of {total} held-out"), ("own-toy-blind", "gets {correct} right")]
+)
+def test_own_images_end_as_the_page_says(name: str, said: str) -> None:
+    record = json.loads((ROOT / "results" / "trials" / f"{name}-seed0.json").read_text())
+    metrics = record["metrics"]["test"]["all"]
+    page = (ROOT / "docs" / "guides" / "own-data.md").read_text()
+    assert said.format(**metrics) in page
+    assert f"({100 * metrics['accuracy']:.1f} %" in page
 
 
 def test_the_server_answers_as_the_docs_ask_it(here):
