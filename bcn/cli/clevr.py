@@ -63,7 +63,7 @@ def answer(
     ),
 ) -> None:
     """Answer the questions of a split into a file, for a test split whose answers others keep."""
-    from bcn.data.vqa.dataset import open_questions
+    from bcn.data.vqa.load import open_questions
     from bcn.data.vqa.vocabulary import Vocabulary
     from bcn.inference.predict import predict
     from bcn.io import atomic_write

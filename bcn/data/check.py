@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bcn.data.cache import cached_parts, check_cache, drop_cache
+from bcn.data.clevr_like.make import join_parts
 from bcn.data.registry import DATASETS, find_entry, missing_files, open_dataset
-from bcn.data.vqa.check import check_directory
+from bcn.data.vqa.check import check_questions
 from bcn.errors import BcnError, did_you_mean
 
 CHECKSUMS: dict[str, dict[str, str]] = tomllib.loads((files("bcn.data") / "checksums.toml").read_text())
@@ -54,6 +55,18 @@ def check_split(name: str, split: str, data: str | Path | None = None) -> str:
             "this is another version of the data than the results were made with"
         )
     return f"{len(dataset):,} images, sha256 {actual}"
+
+
+def check_directory(directory: str | Path) -> list[str]:
+    """What would spoil training on a directory of images and questions, in sentences.
+
+    Parts of clevr-like-v1 that were made apart are joined first.
+    """
+    root = Path(directory).expanduser()
+    problems = join_parts(root)
+    if problems and not (root / "questions").is_dir():
+        return problems
+    return problems + check_questions(root)
 
 
 def drop_damaged(name: str) -> Iterator[str]:

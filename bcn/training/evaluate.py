@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bcn.data.clevr_like.program import FAMILIES
-from bcn.data.clevr_like.program import KINDS as CLEVR_KINDS
 from bcn.data.dataset import LACKED, NO_ANSWER, Batch, Dataset
 from bcn.data.sort_of_clevr.questions import KINDS
+from bcn.data.vqa.clevr import FAMILIES
+from bcn.data.vqa.clevr import KINDS as CLEVR_KINDS
 from bcn.errors import BcnError
 from bcn.training.distributed import Ranks
 

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bcn.data.clevr_like.program import FAMILIES
 from bcn.data.dataset import Batch, Dataset
+from bcn.data.vqa.clevr import FAMILIES
 from bcn.errors import BcnError
 from bcn.io import write_json
 from bcn.models.clevr import Pointing

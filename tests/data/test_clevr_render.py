@@ -13,10 +13,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from bcn.cli import app
+from bcn.data.check import check_directory
 from bcn.data.clevr_like import camera, make
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import COLORS, make_scene
-from bcn.data.vqa.check import check_directory
 from bcn.errors import BcnError
 from bcn.io import data_root
 

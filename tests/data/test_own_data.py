@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import bcn
 from bcn import BcnError
 from bcn.cli import app
+from bcn.data.check import check_directory
 from bcn.data.images import read_picture, to_rgb_or_gray
 from bcn.data.registry import open_dataset
-from bcn.data.vqa.check import check_directory
 from bcn.data.vqa.layouts import read_questions
 from bcn.paper.recipes import find_recipe
 from bcn.training.evaluate import evaluate, loss_sum

@@ -13,13 +13,14 @@ from PIL import Image
 from PIL.ExifTags import Base
 
 import bcn
-from bcn.data.clevr_like.program import KINDS, kind_of
+from bcn.data.check import check_directory
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.dataset import LACKED, NO_ANSWER, Preprocessing
-from bcn.data.vqa.check import check_directory
-from bcn.data.vqa.dataset import ANSWERS, open_questions
-from bcn.data.vqa.layouts import list_splits, read_questions, stream
+from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
+from bcn.data.vqa.json_stream import stream_list
+from bcn.data.vqa.layouts import list_splits, read_questions
+from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary, tokens
 from bcn.errors import BcnError
 from bcn.io import data_root
@@ -192,7 +193,7 @@ GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "t
             'line 5: "image" is "/a.png", and not a path within',
         ),
         (json.dumps(GOOD | {"image": "b/../../a.png"}).encode(), 'line 5: "image" is "b/../../a.png", and not a path'),
-        (json.dumps(GOOD | {"kind": "all"}).encode(), 'line 5: "kind" is "all", which is the name of another figure'),
+        (json.dumps(GOOD | {"kind": "all"}).encode(), 'line 5: "kind" is "all", which is the name'),
         (json.dumps(GOOD | {"kind": "localisation"}).encode(), 'line 5: "kind" is "localisation", which is the name'),
         (b"[" * 200_000, "line 5: it has too many brackets within brackets"),
         (json.dumps(GOOD | {"answer": None}).encode(), "1 questions of train have no answer"),
@@ -241,7 +242,7 @@ def test_check_wants_answers_to_learn_from_and_to_choose_by(own: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"\n \n", "asks nothing: give it a line for each question"),
+        (b"\n \n", "has no questions: give it a line"),
         (json.dumps(GOOD).encode("utf-16"), "is written in UTF-16, or is no text: save it as UTF-8"),
         (None, "Is a directory; give a file with a line for each question"),
     ],
@@ -316,9 +317,9 @@ def test_check_of_clevr_reports_a_broken_file(clevr: Path) -> None:
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 def test_a_list_is_streamed_whatever_the_blocks(clevr: Path, block: int) -> None:
     path = clevr / "questions" / "CLEVR_valB_questions.json"
-    assert list(stream(path, "questions", block=block)) == json.loads(path.read_text())["questions"]
+    assert list(stream_list(path, "questions", block=block)) == json.loads(path.read_text())["questions"]
     with pytest.raises(BcnError, match="has no list 'answers'"):
-        list(stream(path, "answers", block=block))
+        list(stream_list(path, "answers", block=block))
 
 
 def test_wrong_places_are_named(tmp_path: Path, clevr: Path) -> None:

@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 from bcn import BcnError, create_model
 from bcn.cli import app
-from bcn.data.clevr_like.program import FAMILIES
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.vqa.dataset import ANSWERS, CLEVR_PIXELS, open_questions
+from bcn.data.vqa.clevr import ANSWERS, FAMILIES
+from bcn.data.vqa.dataset import CLEVR_PIXELS
+from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import tokens
 from bcn.io import data_root
 from bcn.paper.recipes import find_recipe

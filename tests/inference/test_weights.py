@@ -10,7 +10,7 @@ import pytest
 
 from bcn.data.clevr_like.make import Order, make_clevr_like
 from bcn.data.registry import open_dataset
-from bcn.data.vqa.dataset import open_questions
+from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
 from bcn.inference.reasoner import WEIGHTS, list_weights, load

@@ -9,11 +9,11 @@ import torch
 from helpers.squares import clevr_layout, own_layout
 
 from bcn import BcnError, create_model
-from bcn.data.clevr_like.program import FAMILIES, KINDS
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.clevr_like.synthetic import synthetic_questions
 from bcn.data.registry import open_dataset
+from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
 from bcn.models.cost import TOKENS, count_parameters, executed_macs, on_meta
 from bcn.paper.plan import measure

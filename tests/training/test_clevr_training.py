@@ -7,7 +7,7 @@ import pytest
 import torch
 from helpers.clevr_folder import clevr_folder
 
-from bcn.data.vqa.dataset import open_questions
+from bcn.data.vqa.load import open_questions
 
 
 @pytest.fixture

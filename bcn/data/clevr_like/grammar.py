@@ -7,8 +7,7 @@ attribute they share. Sentences use the words of CLEVR's questions only, so that
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bcn.data.clevr_like.program import Program
-from bcn.data.clevr_like.scene import ATTRIBUTES
+from bcn.data.vqa.clevr import ATTRIBUTES, Program
 
 Choose = Callable[[Sequence[str]], str]
 """one of several ways to say the same"""

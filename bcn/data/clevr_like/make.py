@@ -18,8 +18,8 @@ from typing import Any
 
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.render import render_scene, require_tracer
-from bcn.data.clevr_like.scene import VERSION, make_scene
-from bcn.data.vqa.layouts import is_ours
+from bcn.data.clevr_like.scene import make_scene
+from bcn.data.vqa.clevr import CLEVR_LIKE, is_clevr_like
 from bcn.errors import BcnError
 from bcn.io import atomic_write, locked, read_json, write_json
 
@@ -33,7 +33,7 @@ class Order:
     split: str = "train"
     seed: int = 0
     size: int = 128
-    version: str = VERSION
+    version: str = CLEVR_LIKE
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\w+", self.split):
@@ -96,7 +96,7 @@ def _claim(directory: Path, order: Order, images: int) -> None:
                 f"{images} images of {order.split} were ordered, and {there['images']} before: "
                 f"order {there['images']} or more, or give another directory"
             )
-    foreign = [path for path in _joined(directory, order).values() if path.exists() and not is_ours(path)]
+    foreign = [path for path in _joined(directory, order).values() if path.exists() and not is_clevr_like(path)]
     if not ordered:
         foreign += sorted(_picture(directory, order, 0).parent.glob("*"))
     if foreign:

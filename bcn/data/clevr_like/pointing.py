@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from bcn.data.clevr_like.program import Program, Scene, run
-from bcn.data.clevr_like.scene import ATTRIBUTES
+from bcn.data.clevr_like.program import Scene, run
+from bcn.data.clevr_like.scene_files import object_centres
 from bcn.data.clevr_like.sight import described
 from bcn.data.dataset import Batch
+from bcn.data.vqa.clevr import ATTRIBUTES, Program
 from bcn.data.vqa.dataset import QuestionDataset
-from bcn.data.vqa.layouts import centres, question_file, stream, training_split
+from bcn.data.vqa.json_stream import stream_list
+from bcn.data.vqa.layouts import questions_file, training_split
 from bcn.errors import BcnError
 
 SETS = 2
@@ -81,16 +83,16 @@ def open_pointing(directory: Path, train: QuestionDataset) -> PointingDataset:
     point_NT2 = np.full((len(train.files), most + EMPTY, 2), np.nan, np.float32)
     value_NT4 = np.zeros((*point_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
     for number, shown in scenes.items():
-        things = centres(shown)
+        things = object_centres(shown)
         points = [*things, *_empty(things, number)]
         point_NT2[number, : len(points)] = points
         value_NT4[number, : len(things)] = [
             [VALUES.index(thing[name]) for name in ATTRIBUTES] for thing in shown["objects"]
         ]
     bits = np.zeros((len(train.question), SETS), np.uint16)  # in the order of the file
-    path = question_file(directory, str(training_split(directory)))
+    path = questions_file(directory, str(training_split(directory)))
     of_file = {scene["image_filename"]: scene for scene in scenes.values()}
-    for place, entry in enumerate(stream(path, "questions")):
+    for place, entry in enumerate(stream_list(path, "questions")):
         if scene := of_file.get(entry["image_filename"]):
             bits[place] = _bits(path, place, entry, scene)
     given = {field.name: getattr(train, field.name) for field in fields(train)}

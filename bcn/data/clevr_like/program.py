@@ -7,39 +7,14 @@ nodes, the last node gives the answer. Sets of objects are sorted lists of indic
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bcn.data.clevr_like.scene import ATTRIBUTES
+from bcn.data.vqa.clevr import ATTRIBUTES, KINDS, Program, function_of
 from bcn.errors import BcnError, did_you_mean
 
 Scene = dict[str, Any]
-Node = dict[str, Any]
-Program = list[Node]
-
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "count": ("count",),
-    "exist": ("exist",),
-    "compare_numbers": ("equal_integer", "less_than", "greater_than"),
-    "query_attribute": tuple(f"query_{attribute}" for attribute in ATTRIBUTES),
-    "compare_attribute": tuple(f"equal_{attribute}" for attribute in ATTRIBUTES),
-}
-"""the five families of table 4, and the 13 finer kinds of each: a program's last function is its kind"""
-KINDS = tuple(kind for kinds in FAMILIES.values() for kind in kinds)
-FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 
 
 class IllPosed(BcnError):
     """A `unique` that met no object, or several: the question has no answer in this scene."""
-
-
-def kind_of(program: Program) -> str:
-    """The kind of question that a program asks.
-
-    >>> kind_of([{"function": "scene", "inputs": []}, {"function": "count", "inputs": [0]}])
-    'count'
-    """
-    kind = _function(program[-1])
-    if kind not in FAMILY_OF:
-        raise did_you_mean("kind of question", kind, KINDS)
-    return kind
 
 
 def answer(program: Program, scene: Scene) -> str:
@@ -48,7 +23,7 @@ def answer(program: Program, scene: Scene) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        last = _function(program[-1])
+        last = function_of(program[-1])
         raise BcnError(f"a program ends with {last!r}, which gives objects: accepted are {', '.join(KINDS)}")
     return str(value)
 
@@ -57,18 +32,13 @@ def run(program: Program, scene: Scene) -> list[Any]:
     """What each node of the program gives."""
     values: list[Any] = []
     for node in program:
-        name = _function(node)
+        name = function_of(node)
         if name not in _FUNCTIONS:
             raise did_you_mean("function", name, _FUNCTIONS)
         given = node.get("value_inputs", node.get("side_inputs")) or []
         inputs = [values[index] for index in node.get("inputs") or []]
         values.append(_FUNCTIONS[name](scene, *inputs, *given))
     return values
-
-
-def _function(node: Node) -> str:
-    """CLEVR's published files say `function`; its generator says `type`."""
-    return str(node["function"] if "function" in node else node["type"])
 
 
 def _unique(scene: Scene, found: Sequence[int]) -> int:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from bcn.data.clevr_like import grammar as phrase
 from bcn.data.clevr_like.grammar import Link, Noun
-from bcn.data.clevr_like.program import FAMILIES as KINDS_OF
 from bcn.data.clevr_like.program import IllPosed, answer
-from bcn.data.clevr_like.scene import ATTRIBUTES, RELATIONS
+from bcn.data.clevr_like.scene import RELATIONS
 from bcn.data.random import RandomStream
+from bcn.data.vqa.clevr import ATTRIBUTES
+from bcn.data.vqa.clevr import FAMILIES as KINDS_OF
 
 Scene = dict[str, Any]
 

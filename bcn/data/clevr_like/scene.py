@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 
 from bcn.data.clevr_like import camera
 from bcn.data.random import RandomStream
+from bcn.data.vqa.clevr import ATTRIBUTES
 
-VERSION = "clevr-like-v1"
-
-SHAPES = ("cube", "sphere", "cylinder")
+SHAPES, MATERIALS = ATTRIBUTES["shape"], ATTRIBUTES["material"]
 SIZES = {"large": 0.7, "small": 0.35}
 COLORS = {
     "gray": (87, 87, 87),
@@ -28,13 +27,6 @@ COLORS = {
     "purple": (129, 38, 192),
     "cyan": (41, 208, 208),
     "yellow": (255, 238, 51),
-}
-MATERIALS = ("rubber", "metal")
-ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "size": tuple(SIZES),
-    "color": tuple(COLORS),
-    "material": MATERIALS,
-    "shape": SHAPES,
 }
 RELATIONS = ("left", "right", "front", "behind")
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from bcn.data.clevr_like.program import Scene
-from bcn.data.clevr_like.scene import ATTRIBUTES
+from bcn.data.clevr_like.scene_files import object_centres, read_scenes, scene_file
 from bcn.data.dataset import NO_ANSWER, Batch, Dataset
+from bcn.data.vqa.clevr import ATTRIBUTES
 from bcn.data.vqa.dataset import QuestionDataset
-from bcn.data.vqa.layouts import centres, read_scenes, scene_file
 from bcn.errors import BcnError
 
 KINDS = ("exist", *ATTRIBUTES)
@@ -101,6 +101,6 @@ def open_sight(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -
     place, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), NO_ANSWER)
     for image, number in enumerate(sorted(scenes)):
         things = scenes[number]["objects"]
-        place[image, : len(things)] = centres(scenes[number])
+        place[image, : len(things)] = object_centres(scenes[number])
         value[image, : len(things)] = [[ANSWERS.index(thing[name]) for name in ATTRIBUTES] for thing in things]
     return SightDataset(train, np.array(sorted(scenes)), place, value, grid)

@@ -5,10 +5,10 @@ Questions are ours, whose words are about as many as those of CLEVR's; images ar
 
 import numpy as np
 
-from bcn.data.clevr_like.program import KINDS, kind_of
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.vqa.dataset import ANSWERS, ROW, QuestionDataset
+from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
+from bcn.data.vqa.dataset import ROW, QuestionDataset
 from bcn.data.vqa.sources import SOURCES
 from bcn.data.vqa.vocabulary import Vocabulary, tokens
 

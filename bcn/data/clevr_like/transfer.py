@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bcn.data.clevr_like.questions import make_questions
-from bcn.data.vqa.dataset import QuestionDataset, open_questions
-from bcn.data.vqa.layouts import is_ours, read_scenes
+from bcn.data.clevr_like.scene_files import read_scenes
+from bcn.data.vqa.clevr import is_clevr_like
+from bcn.data.vqa.dataset import QuestionDataset
+from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
 from bcn.io import atomic_write, cache_root, data_root
@@ -23,7 +25,7 @@ def find_originals(data: str | Path | None = None, split: str = "val") -> dict[P
     root = data_root(data)
     files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
     for file in files:
-        if is_ours(file):
+        if is_clevr_like(file):
             raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
         pictures = file.parent.parent.resolve() / "images" / split
         scenes = {pictures / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}

@@ -8,18 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bcn.data.clevr_like.make import join_parts
 from bcn.data.images import to_rgb_or_gray
-from bcn.data.vqa.layouts import (
-    LINES,
-    NOTHING,
-    Asked,
-    list_splits,
-    own_lines,
-    parse_line,
-    question_file,
-    read_questions,
-)
+from bcn.data.vqa import jsonl
+from bcn.data.vqa.layouts import is_own, list_splits, questions_file, read_questions
+from bcn.data.vqa.question import Question
 from bcn.data.vqa.vocabulary import tokens
 from bcn.errors import BcnError
 
@@ -28,7 +20,7 @@ SHOWN = 5
 
 
 @dataclass
-class Read:
+class Summary:
     """What the questions of a split show."""
 
     files: set[Path] = field(default_factory=set)
@@ -36,29 +28,21 @@ class Read:
     answers: Counter[str] = field(default_factory=Counter)
     unanswered: int = 0
 
-    def add(self, asked: Asked) -> None:
-        self.files.add(asked.image)
-        self.words.update(tokens(asked.question))
-        if asked.answer is None:
+    def add(self, question: Question) -> None:
+        self.files.add(question.image)
+        self.words.update(tokens(question.text))
+        if question.answer is None:
             self.unanswered += 1
         else:
-            self.answers[asked.answer] += 1
+            self.answers[question.answer] += 1
 
 
-def check_directory(directory: str | Path) -> list[str]:
-    """Every problem in a sentence: files missing or unreadable, images in two splits, words and answers not learned.
-
-    Parts of clevr-like-v1 that were made apart are joined first.
-    """
-    root = Path(directory).expanduser()
-    problems = join_parts(root)
-    if problems and not (root / "questions").is_dir():
-        return problems
-    own = (root / LINES).exists()
-    splits, broken = _read_own(root) if own else _read_clevr(root)
-    problems += broken
+def check_questions(root: Path) -> list[str]:
+    """Every problem in a sentence: files missing or unreadable, images in two splits, words and answers not learned."""
+    own = is_own(root)
+    splits, problems = _read_own(root) if own else _read_clevr(root)
     if not splits:
-        return problems or [f"{root / LINES} {NOTHING}"]
+        return problems or [f"{root / jsonl.FILE} {jsonl.NO_QUESTIONS}"]
     problems += _images(root, {split: read.files for split, read in splits.items()})
     training = next((split for split in ("train", "trainA") if split in splits), None)
     if training is None:
@@ -90,31 +74,31 @@ def check_directory(directory: str | Path) -> list[str]:
     return problems
 
 
-def _read_own(root: Path) -> tuple[dict[str, Read], list[str]]:
-    splits: dict[str, Read] = defaultdict(Read)
+def _read_own(root: Path) -> tuple[dict[str, Summary], list[str]]:
+    splits: dict[str, Summary] = defaultdict(Summary)
     broken = []
-    for number, line in own_lines(root):
+    for number, line in jsonl.read_lines(root):
         try:
-            split, asked = parse_line(root / LINES, number, line)
-            splits[split].add(asked)
+            split, question = jsonl.parse_line(root / jsonl.FILE, number, line)
+            splits[split].add(question)
         except BcnError as error:
             broken.append(str(error))
-    more = [f"{len(broken) - SHOWN} more lines of {root / LINES} are broken"] if len(broken) > SHOWN else []
+    more = [f"{len(broken) - SHOWN} more lines of {root / jsonl.FILE} are broken"] if len(broken) > SHOWN else []
     return splits, broken[:SHOWN] + more
 
 
-def _read_clevr(root: Path) -> tuple[dict[str, Read], list[str]]:
-    splits: dict[str, Read] = {}
+def _read_clevr(root: Path) -> tuple[dict[str, Summary], list[str]]:
+    splits: dict[str, Summary] = {}
     broken = []
     for split in list_splits(root):
-        splits[split] = Read()
+        splits[split] = Summary()
         try:
-            for asked in read_questions(root, split):
-                splits[split].add(asked)
+            for question in read_questions(root, split):
+                splits[split].add(question)
         except BcnError as error:
             broken.append(str(error))
         if not splits[split].files:
-            broken.append(f"{question_file(root, split)} asks nothing in the split {split}")
+            broken.append(f"{questions_file(root, split)} asks nothing in the split {split}")
     return splits, broken
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from bcn.data.dataset import NO_ANSWER
-from bcn.data.vqa.dataset import QuestionDataset, name_of, open_questions
-from bcn.data.vqa.layouts import LINES, list_splits
+from bcn.data.vqa.dataset import QuestionDataset
+from bcn.data.vqa.layouts import is_own, list_splits, name_of
+from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
 from bcn.io import data_root
@@ -67,7 +68,7 @@ def find_source(name: str, data: str | Path | None = None) -> list[Path]:
     """The directory of a data set, if it is there: in the data directory, or the data directory itself."""
     root = data_root(data)
     for directory in (root / SOURCES[name].folder, root):
-        if (directory / LINES).is_file() if name == OWN else (directory / "questions").is_dir():
+        if is_own(directory) if name == OWN else (directory / "questions").is_dir():
             return [directory]
     return []
 
