@@ -28,6 +28,8 @@ from bcn.models.question_encoder import QuestionEncoder, lengths
 from bcn.models.registry import create_model, image_shape, register
 from bcn.models.relation_model import Flattened, QuestionAnswerer, RelationModel
 
+IMAGE = (3, 128, 128)
+
 NUM_ANSWERS = 28
 OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD = 1.0, 0.55, 0.06
 """of objects, which leave a BatchNorm, of coordinates, and of questions that differ in a word, at the start"""
@@ -174,18 +176,18 @@ class Pointing(nn.Module):
         return logits_BQA, pointed_BQTG.unflatten(-1, (-1, self.ways)), object_BT
 
 
-@register("clevr/q-type")
+@register("clevr/q-type", image=IMAGE)
 def q_type(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionType:
     return QuestionType(vocab_size, num_answers)
 
 
-@register("clevr/lstm")
+@register("clevr/lstm", image=IMAGE)
 def lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     question = QuestionEncoder(vocab_size)
     return QuestionAnswerer(question, Blind(mlp(question.out_channels, 256, 256, num_answers)))
 
 
-@register("clevr/cnn-lstm")
+@register("clevr/cnn-lstm", image=IMAGE)
 def cnn_lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     """All objects in one long vector, then the question."""
     question = QuestionEncoder(vocab_size)
@@ -196,7 +198,7 @@ def cnn_lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> Qu
     return QuestionAnswerer(question, RelationModel(_cnn(), flattened, f))
 
 
-@register("clevr/cnn-lstm-sa")
+@register("clevr/cnn-lstm-sa", image=IMAGE)
 def cnn_lstm_sa(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     question = QuestionEncoder(vocab_size)
     attention = StackedAttention(24, question.out_channels)
@@ -205,7 +207,7 @@ def cnn_lstm_sa(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) ->
     )
 
 
-@register("clevr/rn")
+@register("clevr/rn", image=IMAGE)
 def rn(
     planes: str = "xyr", origin: str = "centre", vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS
 ) -> QuestionAnswerer:
@@ -216,7 +218,7 @@ def rn(
     return QuestionAnswerer(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, num_answers)))
 
 
-@register("clevr/film-pixels")
+@register("clevr/film-pixels", image=IMAGE)
 def film_pixels(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     """Four FiLM blocks of 128 on a CNN of 128, as from raw pixels there; their GRU of 4,096 units is our LSTM."""
     question = QuestionEncoder(vocab_size)
@@ -226,7 +228,7 @@ def film_pixels(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) ->
     )
 
 
-@register("clevr/multirn")
+@register("clevr/multirn", image=IMAGE)
 def multirn(
     sizes: tuple[int, ...] = (128, 128, 256),
     planes: str = "xyr",
@@ -237,8 +239,8 @@ def multirn(
     return _multirn(2, sizes, planes, origin, vocab_size, num_answers)
 
 
-@register("clevr/multirn-h-224")
-@register("clevr/multirn-h")
+@register("clevr/multirn-h-224", image=(3, 224, 224))
+@register("clevr/multirn-h", image=IMAGE)
 def multirn_h(
     sizes: tuple[int, ...] = (128, 128, 256),
     planes: str = "xyr",

@@ -1,19 +1,20 @@
-"""Parameters and multiply-accumulates (MACs), computed from the modules themselves on the meta device.
+"""Counts of parameters and multiply-accumulates (MACs), made by running the models on the meta device.
 
-Sections are the paper's (appendix B.2): the CNN; BCN with g's first layer; the rest of g with the sum, or what a rival
-has in its place; f; and reading a question in words. Two kinds:
+Sections are the paper's (appendix B.2): the CNN; BCN with g's first layer; the rest of g with the sum, or what a
+baseline has in its place; f; and the question encoder. MACs come in two kinds:
 
-- `reference_macs`: one question about one image in the form in which the equations are written, counted as the paper
-  counts what it calls FLOPs: multiply-accumulates, one more for each output that has a bias, two for each output of
-  BatchNorm, one for each term of the sum over objects.
-- `executed_macs`: the multiply-accumulates alone of the convolutions and matrix products that our form runs for a
-  question, where so many questions are asked about each image of a batch.
+- `reference_macs`: one question about one image in the reference implementation, counted as the paper counts what it
+  calls FLOPs: multiply-accumulates, one more for each output that has a bias, two for each output of BatchNorm, one for
+  each term of the sum over objects.
+- `executed_macs`: the multiply-accumulates alone of the convolutions and matrix products that the fast form runs per
+  question, given the number of questions about each image of a batch.
 """
 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,13 +23,13 @@ from torch.overrides import TorchFunctionMode
 
 from bcn.models.clevr import QuestionType
 from bcn.models.reference import reference_model
-from bcn.models.registry import create_model
+from bcn.models.registry import create_model, image_shape
 from bcn.models.relation_model import QuestionAnswerer, RelationModel
 
 BATCH = 64
-"""images that share what the coordinate planes cost"""
+"""images of the batch that share the cost of the coordinate planes"""
 TOKENS = 20
-"""words of a question, about what CLEVR's have"""
+"""tokens of a question, about the mean of CLEVR's"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Macs:
     g: float
     f: float
     question: float
-    """reading it, where it is in words"""
+    """the question encoder, where questions are in words"""
 
     @property
     def total(self) -> float:
@@ -57,6 +58,28 @@ def count_parameters(model: nn.Module, *, statistics: bool = False) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
+class Cost(NamedTuple):
+    """What a row of the paper's tables says about its model."""
+
+    parameters: int
+    """with BatchNorm's running statistics in classifiers; trainable ones alone in models that answer questions"""
+    macs: int
+    """`reference_macs` in total"""
+
+
+@cache
+def paper_cost(name: str, arguments: tuple[tuple[str, Any], ...] = ()) -> Cost:
+    """Parameters and MACs of a model as the paper counts them.
+
+    >>> paper_cost("sort-of-clevr/multirn-h").parameters
+    345074
+    """
+    model = on_meta(name, **dict(arguments))
+    classifies = len(_inputs(model, image_shape(name), images=1, questions=1)) == 1
+    parameters = count_parameters(model, statistics=classifies)
+    return Cost(parameters, round(reference_macs(model, image_shape(name)).total))
+
+
 def on_meta(name: str, **arguments: Any) -> nn.Module:
     """A model that has shapes and no storage."""
     with torch.device("meta"):
@@ -64,7 +87,7 @@ def on_meta(name: str, **arguments: Any) -> nn.Module:
 
 
 def reference_macs(model: nn.Module, image: tuple[int, int, int]) -> Macs:
-    """For one question about one image (C, H, W), or one image where nothing is asked.
+    """MACs for one question about one image (C, H, W), or for one image where the model only classifies.
 
     >>> reference_macs(on_meta("sort-of-clevr/multirn"), (3, 75, 75)).bcn  # 128,640 for each of 25 objects
     3216000.0
@@ -73,9 +96,9 @@ def reference_macs(model: nn.Module, image: tuple[int, int, int]) -> Macs:
 
 
 def executed_macs(model: nn.Module, image: tuple[int, int, int], *, questions: int = 1) -> Macs:
-    """For one question about an image (C, H, W) of which so many are asked, or one image where nothing is asked."""
+    """MACs per question where an image (C, H, W) has `questions` of them, or per image where the model classifies."""
     inputs = _inputs(model, image, images=BATCH, questions=questions)
-    return _count(copy.deepcopy(model), inputs, paper=False, share=BATCH * (questions if len(inputs) == 2 else 1))
+    return _count(copy.deepcopy(model), inputs, paper=False, divide_by=BATCH * (questions if len(inputs) == 2 else 1))
 
 
 def _inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, questions: int) -> tuple[Tensor, ...]:
@@ -88,14 +111,17 @@ def _inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, quest
 
 
 class _Counter(TorchFunctionMode):
-    """Counts the calls that have weights, by the parameter that a weight is or is a part of, and what has none."""
+    """Counts the MACs of each parameter, and those of calls without parameters.
+
+    A weight may be a view of a parameter: a part of it, or a reshaped one.
+    """
 
     def __init__(self, model: nn.Module, *, paper: bool) -> None:
         super().__init__()
         self.names = {id(parameter): name for name, parameter in model.named_parameters()}
         self.paper = paper
         self.macs = dict.fromkeys(self.names.values(), 0)
-        self.summed = 0
+        self.unnamed = 0
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -104,33 +130,33 @@ class _Counter(TorchFunctionMode):
         result = function(*args, **kwargs)
         if function in (F.linear, torch.conv2d):
             weight, bias = args[1], args[2] if len(args) > 2 else None
-            whole = weight if weight._base is None else weight._base
-            one = weight[0].numel() + (self.paper and bias is not None)
-            self.macs[self.names[id(whole)]] += result.numel() * one
+            parameter = weight if weight._base is None else weight._base
+            per_output = weight[0].numel() + (self.paper and bias is not None)
+            self.macs[self.names[id(parameter)]] += result.numel() * per_output
         elif function is torch.bmm:
-            self.summed += result.numel() * args[0].shape[2]
+            self.unnamed += result.numel() * args[0].shape[2]
         elif function is F.batch_norm and self.paper:
             if kwargs["weight"] is None:
-                self.summed += 2 * result.numel()
+                self.unnamed += 2 * result.numel()
             else:
                 self.macs[self.names[id(kwargs["weight"])]] += 2 * result.numel()
         elif function is Tensor.sum and self.paper:
-            self.summed += args[0].numel()
+            self.unnamed += args[0].numel()
         return result
 
 
-def _count(model: nn.Module, inputs: tuple[Tensor, ...], *, paper: bool, share: int = 1) -> Macs:
+def _count(model: nn.Module, inputs: tuple[Tensor, ...], *, paper: bool, divide_by: int = 1) -> Macs:
     with _Counter(model.to("meta").eval(), paper=paper) as counter:
         model(*inputs)
     broadcasts = any("broadcast" in name for name in counter.macs)
-    sections = {"convolution": 0, "bcn": 0, "g": counter.summed, "f": 0, "question": 0}
+    sections = {"convolution": 0, "bcn": 0, "g": counter.unnamed, "f": 0, "question": 0}
     for name, macs in counter.macs.items():
         sections[_section(name, broadcasts)] += macs
-    return Macs(**{section: macs / share for section, macs in sections.items()})
+    return Macs(**{section: macs / divide_by for section, macs in sections.items()})
 
 
 def _section(parameter: str, broadcasts: bool) -> str:
-    """The section of a parameter of a model that has a BCN or has not."""
+    """The section that a parameter of a model, with or without a BCN, belongs to."""
     if parameter.startswith("question_encoder."):
         return "question"
     parameter = parameter.removeprefix("answer.")

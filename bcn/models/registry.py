@@ -2,28 +2,35 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from torch import nn
 
 from bcn.errors import BcnError, did_you_mean
 
 Builder = TypeVar("Builder", bound=Callable[..., nn.Module])
-IMAGES = {"scaled-mnist": (1, 128, 128), "stl10": (3, 96, 96), "sort-of-clevr": (3, 75, 75), "clevr": (3, 128, 128)}
-"""channels, height and width of the images that the models of a data set are made for"""
-OTHER_IMAGES = {"clevr/multirn-h-224": (3, 224, 224)}
-"""of a model that is made for others than the rest of its data set"""
-_BUILDERS: dict[str, Callable[..., nn.Module]] = {}
-_WORDS = {str: "text", int: "a positive whole number", tuple[int, ...]: "positive whole numbers"}
-"""what a builder's argument may be, in words"""
 
 
-def register(name: str) -> Callable[[Builder], Builder]:
-    """Make a builder available as `create_model(name)`; its arguments become the model's arguments."""
+class Entry(NamedTuple):
+    build: Callable[..., nn.Module]
+    image: tuple[int, int, int]
+
+
+_ENTRIES: dict[str, Entry] = {}
+_DESCRIPTIONS = {str: "text", int: "a positive whole number", tuple[int, ...]: "positive whole numbers"}
+"""what a builder's argument may be"""
+
+
+def register(name: str, *, image: tuple[int, int, int]) -> Callable[[Builder], Builder]:
+    """Make a builder available as `create_model(name)`; its arguments become the model's arguments.
+
+    Args:
+        image: channels, height and width of the images that the model is made for.
+    """
 
     def add(builder: Builder) -> Builder:
-        assert name not in _BUILDERS, f"two models are called {name}"
-        _BUILDERS[name] = builder
+        assert name not in _ENTRIES, f"two models are called {name}"
+        _ENTRIES[name] = Entry(builder, image)
         return builder
 
     return add
@@ -35,7 +42,7 @@ def list_models(filter: str = "") -> list[str]:
     >>> list_models("stl10/resnet")
     ['stl10/resnet18', 'stl10/resnet18-bcn']
     """
-    return [name for name in _BUILDERS if filter in name]
+    return [name for name in _ENTRIES if filter in name]
 
 
 def image_shape(name: str) -> tuple[int, int, int]:
@@ -44,25 +51,31 @@ def image_shape(name: str) -> tuple[int, int, int]:
     >>> image_shape("clevr/multirn-h"), image_shape("clevr/multirn-h-224")
     ((3, 128, 128), (3, 224, 224))
     """
-    if (family := name.split("/")[0]) not in IMAGES:
-        raise did_you_mean("model", name, _BUILDERS)
-    return OTHER_IMAGES.get(name) or IMAGES[family]
+    return _find(name).image
 
 
 def create_model(name: str, **arguments: Any) -> nn.Module:
     """A new model with random weights.
 
     >>> model = create_model("sort-of-clevr/multirn-h", planes="xy", origin="top-left", sizes=(64, 64))
+
+    Args:
+        name: one of `list_models()`.
+        arguments: what the model takes, such as `planes` and `sizes`; a wrong one is answered with those there are.
     """
-    if name not in _BUILDERS:
-        raise did_you_mean("model", name, _BUILDERS)
-    builder = _BUILDERS[name]
-    accepted = {argument: get_type_hints(builder)[argument] for argument in inspect.signature(builder).parameters}
+    build = _find(name).build
+    accepted = {argument: get_type_hints(build)[argument] for argument in inspect.signature(build).parameters}
     for argument, value in arguments.items():
         if argument not in accepted or not _fits(value, accepted[argument]):
-            known = ", ".join(f"{argument} ({_WORDS[kind]})" for argument, kind in accepted.items()) or "none"
+            known = ", ".join(f"{argument} ({_DESCRIPTIONS[kind]})" for argument, kind in accepted.items()) or "none"
             raise BcnError(f"{name} does not take {argument}={value!r}: its arguments are {known}")
-    return builder(**arguments)
+    return build(**arguments)
+
+
+def _find(name: str) -> Entry:
+    if name not in _ENTRIES:
+        raise did_you_mean("model", name, _ENTRIES)
+    return _ENTRIES[name]
 
 
 def _fits(value: Any, kind: Any) -> bool:

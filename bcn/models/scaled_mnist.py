@@ -12,6 +12,8 @@ from bcn.layers.broadcast import BroadcastConv, SkipConv
 from bcn.models.blocks import Broadcasting, Classifier, CoordinateChannels, Skipping, blocks
 from bcn.models.registry import register
 
+IMAGE = (1, 128, 128)
+
 
 class ClassAndCentre(nn.Module):
     """What it is, and where."""
@@ -35,60 +37,60 @@ def _with(middle: nn.Module, *, channels: int = 24) -> Classifier:
     return Classifier(blocks(1, (24, 24)), middle, blocks(channels, (24,)), ClassAndCentre(24))
 
 
-@register("scaled-mnist/baseline")
+@register("scaled-mnist/baseline", image=IMAGE)
 def baseline() -> Classifier:
     return _plain(3)
 
 
-@register("scaled-mnist/baseline-depth4")
+@register("scaled-mnist/baseline-depth4", image=IMAGE)
 def baseline_depth4() -> Classifier:
     return _plain(4)
 
 
-@register("scaled-mnist/baseline-depth5")
+@register("scaled-mnist/baseline-depth5", image=IMAGE)
 def baseline_depth5() -> Classifier:
     return _plain(5)
 
 
-@register("scaled-mnist/baseline-depth5-wide")
+@register("scaled-mnist/baseline-depth5-wide", image=IMAGE)
 def baseline_depth5_wide() -> Classifier:
     return _plain(5, 48)
 
 
-@register("scaled-mnist/deformable")
+@register("scaled-mnist/deformable", image=IMAGE)
 def deformable() -> Classifier:
     """Every block sees its input resampled."""
     first, second, third = (nn.Sequential(Deform(c), Block(c, 24, stride=2)) for c in (1, 24, 24))
     return Classifier(nn.Sequential(first, second), nn.Identity(), third, ClassAndCentre(24))
 
 
-@register("scaled-mnist/dilated")
+@register("scaled-mnist/dilated", image=IMAGE)
 def dilated() -> Classifier:
     """The second block has dilation 2."""
     before = nn.Sequential(Block(1, 24, stride=2), Block(24, 24, stride=2, dilation=2))
     return Classifier(before, nn.Identity(), blocks(24, (24,)), ClassAndCentre(24))
 
 
-@register("scaled-mnist/cce")
+@register("scaled-mnist/cce", image=IMAGE)
 def cce(planes: str = "xyr", origin: str = "centre") -> Classifier:
     return _with(CoordinateChannels(planes, origin), channels=24 + len(planes))
 
 
-@register("scaled-mnist/skip")
+@register("scaled-mnist/skip", image=IMAGE)
 def skip(sizes: tuple[int, ...] = (64, 64, 128)) -> Classifier:
     return _with(Skipping(24, SkipConv(24, sizes)))
 
 
-@register("scaled-mnist/cce-skip")
+@register("scaled-mnist/cce-skip", image=IMAGE)
 def cce_skip(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre") -> Classifier:
     return _with(Skipping(24, SkipConv(24, sizes, planes=planes, origin=origin)))
 
 
-@register("scaled-mnist/bcn-average-pool")
+@register("scaled-mnist/bcn-average-pool", image=IMAGE)
 def bcn_average_pool(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre") -> Classifier:
     return _with(Broadcasting(24, BroadcastConv(24, sizes, planes=planes, origin=origin, pool="average")))
 
 
-@register("scaled-mnist/bcn")
+@register("scaled-mnist/bcn", image=IMAGE)
 def bcn(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre") -> Classifier:
     return _with(Broadcasting(24, BroadcastConv(24, sizes, planes=planes, origin=origin)))

@@ -14,6 +14,8 @@ from bcn.models.blocks import blocks, mlp
 from bcn.models.registry import register
 from bcn.models.relation_model import Flattened, RelationModel
 
+IMAGE = (3, 75, 75)
+
 
 def _encoder(*, last_stride: int = 2) -> nn.Sequential:
     """Four blocks of 24: 75x75 pixels become 5x5 objects, or 10x10 where the last stride is 1 (CNN_h)."""
@@ -40,7 +42,7 @@ def _mlp(planes: str, origin: str, question_dim: int, num_answers: int) -> Relat
     return RelationModel(_encoder(), flattened, mlp(flattened.out_channels, 256, 256, num_answers))
 
 
-@register("sort-of-clevr/rn-original")
+@register("sort-of-clevr/rn-original", image=IMAGE)
 def rn_original(question_dim: int = 11, num_answers: int = 10) -> RelationModel:
     """The network of Santoro et al. (2017): 32 to 256 channels, g of 4 x 2000, f of 2000, 1000, 500, 100.
 
@@ -51,36 +53,36 @@ def rn_original(question_dim: int = 11, num_answers: int = 10) -> RelationModel:
     return RelationModel(encoder, relation, mlp(2000, 2000, 1000, 500, 100, num_answers))
 
 
-@register("sort-of-clevr/rn")
+@register("sort-of-clevr/rn", image=IMAGE)
 def rn(planes: str = "xyr", origin: str = "centre", question_dim: int = 11, num_answers: int = 10) -> RelationModel:
     return _rn(2, planes, origin, question_dim, num_answers)
 
 
-@register("sort-of-clevr/rn-h")
+@register("sort-of-clevr/rn-h", image=IMAGE)
 def rn_h(planes: str = "xyr", origin: str = "centre", question_dim: int = 11, num_answers: int = 10) -> RelationModel:
     return _rn(1, planes, origin, question_dim, num_answers)
 
 
-@register("sort-of-clevr/mlp")
+@register("sort-of-clevr/mlp", image=IMAGE)
 def mlp_row(question_dim: int = 11, num_answers: int = 10) -> RelationModel:
     return _mlp("", "centre", question_dim, num_answers)
 
 
-@register("sort-of-clevr/cce-mlp")
+@register("sort-of-clevr/cce-mlp", image=IMAGE)
 def cce_mlp(
     planes: str = "xyr", origin: str = "centre", question_dim: int = 11, num_answers: int = 10
 ) -> RelationModel:
     return _mlp(planes, origin, question_dim, num_answers)
 
 
-@register("sort-of-clevr/multirn-no-bcn")
+@register("sort-of-clevr/multirn-no-bcn", image=IMAGE)
 def multirn_no_bcn(
     planes: str = "xyr", origin: str = "centre", question_dim: int = 11, num_answers: int = 10
 ) -> RelationModel:
     return _multirn(2, (), planes, origin, question_dim, num_answers)
 
 
-@register("sort-of-clevr/multirn")
+@register("sort-of-clevr/multirn", image=IMAGE)
 def multirn(
     sizes: tuple[int, ...] = (128, 128, 256),
     planes: str = "xyr",
@@ -91,7 +93,7 @@ def multirn(
     return _multirn(2, sizes, planes, origin, question_dim, num_answers)
 
 
-@register("sort-of-clevr/multirn-h")
+@register("sort-of-clevr/multirn-h", image=IMAGE)
 def multirn_h(
     sizes: tuple[int, ...] = (128, 128, 256),
     planes: str = "xyr",

@@ -12,35 +12,37 @@ from bcn.models.insert import insert_broadcast
 from bcn.models.registry import register
 from bcn.models.resnet import ResNet18
 
+IMAGE = (3, 96, 96)
+
 
 def _with(middle: nn.Module, num_classes: int) -> Classifier:
     """Something between the third and the fourth block."""
     return Classifier(blocks(3, (64, 64, 64)), middle, blocks(64, (64,)), nn.Linear(64, num_classes))
 
 
-@register("stl10/baseline")
+@register("stl10/baseline", image=IMAGE)
 def baseline(num_classes: int = 10) -> Classifier:
     return _with(nn.Identity(), num_classes)
 
 
-@register("stl10/skip")
+@register("stl10/skip", image=IMAGE)
 def skip(sizes: tuple[int, ...] = (128, 128, 256), num_classes: int = 10) -> Classifier:
     return _with(Skipping(64, SkipConv(64, sizes)), num_classes)
 
 
-@register("stl10/bcn")
+@register("stl10/bcn", image=IMAGE)
 def bcn(
     sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", num_classes: int = 10
 ) -> Classifier:
     return _with(Broadcasting(64, BroadcastConv(64, sizes, planes=planes, origin=origin)), num_classes)
 
 
-@register("stl10/resnet18")
+@register("stl10/resnet18", image=IMAGE)
 def resnet18(num_classes: int = 10) -> ResNet18:
     return ResNet18(num_classes)
 
 
-@register("stl10/resnet18-bcn")
+@register("stl10/resnet18-bcn", image=IMAGE)
 def resnet18_bcn(
     sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", num_classes: int = 10
 ) -> ResNet18:

@@ -59,11 +59,11 @@ def _curves(lines: Sequence[Line]) -> dict[str, curves.Curve]:
 def _sections() -> str:
     """Appendix table 2, which needs no training: the paper's millions of MACs and those of our models."""
     from bcn.models.cost import on_meta, reference_macs
-    from bcn.paper.cost import IMAGES
+    from bcn.models.registry import image_shape
 
     rows = []
     for name, printed in published_rows("sections").items():
-        ours = reference_macs(on_meta(f"sort-of-clevr/{name}"), IMAGES["sort-of-clevr"])
+        ours = reference_macs(on_meta(f"sort-of-clevr/{name}"), image_shape(f"sort-of-clevr/{name}"))
         cells = [(printed.get(section), getattr(ours, section) / 1e6) for section in SECTIONS]
         rows.append(
             [name, *(f"{'-' if paper is None else format(paper, 'g')} / {count:.4g}" for paper, count in cells)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from bcn.data.sort_of_clevr.questions import KINDS
 from bcn.errors import BcnError
-from bcn.paper.cost import cost
+from bcn.models.cost import paper_cost
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.records import Estimate, Measured, Result, estimate_of, results_of
 from bcn.paper.tables import OBJECTS, Table, find_table, published_rows
@@ -125,7 +125,7 @@ def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
             for metric, cell, of in zip(table.metrics, line.cells, sides, strict=True)
             for side in of
         ]
-        counted = cost(line.recipe) if line.recipe else None
+        counted = paper_cost(line.recipe.model, line.recipe.arguments) if line.recipe else None
         parameters, macs = (f"{counted.parameters:,}", _short(counted.macs)) if counted else ("-", "-")
         costs = [*(str(line.printed.get(key, "-")) for key in printed), parameters, macs]
         rows.append([line.name, *figures, str(len(line.results)), *costs, _time(line)])
@@ -153,7 +153,7 @@ def as_csv(table: Table, scale: str, lines: Sequence[Line]) -> str:
         values = [getattr(cell, part) for cell in line.cells for part in parts]
         figures = [None if value is None else round(value, 6) for value in values]
         seeds = " ".join(str(result.seed) for result in line.results)
-        counted = cost(line.recipe) if line.recipe else (None, None)
+        counted = paper_cost(line.recipe.model, line.recipe.arguments) if line.recipe else (None, None)
         minutes = round(mean(result.cpu_minutes for result in line.results), 2) if line.results else None
         writer.writerow([line.name, scale, *figures, seeds, *counted, minutes])
     return text.getvalue()

@@ -109,7 +109,7 @@ def install(set_item: Callable[[Any, str, Any], None]) -> None:
     """Add all this to the registers: for one test with monkeypatch.setitem, so that no other test meets it."""
     set_item(DATASETS, "blobs", Entry("squares and bars, for tests", "generated", tuple(SIZES), open_blobs))
     for name, model, recipe in (("blobs/plain", Plain, plain), ("blobs/normed", Normed, normed)):
-        set_item(registry._BUILDERS, name, model)
+        set_item(registry._ENTRIES, name, registry.Entry(model, (1, SIDE, SIDE)))
         set_item(ROWS, name, recipe)
 
 

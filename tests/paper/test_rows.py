@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from bcn.cli import app
 from bcn.errors import BcnError
-from bcn.paper.cost import cost
+from bcn.models.cost import paper_cost
 from bcn.paper.measurements import write_measurements
 from bcn.paper.page import write_page, write_table
 from bcn.paper.plan import Planned, measure, missing
@@ -323,7 +323,7 @@ def test_a_table_trains_what_is_missing_and_goes_on_where_it_was(tmp_path, monke
         assert cells(out[: out.index("\n\n")], row)[5] == "1", errors
         record = json.loads((tmp_path / "results" / "table3" / row / "smoke-seed0.json").read_text())
         assert record["sessions"] == sessions
-        assert (record["parameters"], record["macs"]) == cost(find_recipe(f"table3/{row}", "smoke")), "as in the table"
+        assert (record["parameters"], record["macs"]) == paper_cost(f"sort-of-clevr/{row}"), "as in the table"
     again = CliRunner().invoke(app, list(map(str, command)))
     assert "runs, about" not in again.stderr, "the second time there is nothing to train"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bcn.paper.cost import cost
+from bcn.models.cost import paper_cost
 from bcn.paper.figures.style import COLOURS, canvas
 from bcn.paper.rows import lines_that_ran
 
@@ -17,7 +17,7 @@ def draw(results: Path, *, table: str = "table3", scale: str = "cpu") -> "Figure
     axis = axes[0, 0]
     for line, colour, marker in zip(lines, COLOURS, "osD^v<>P", strict=True):
         assert line.recipe is not None
-        macs = cost(line.recipe).macs
+        macs = paper_cost(line.recipe.model, line.recipe.arguments).macs
         cell = line.cells[0]
         label = line.name if cell.mean is not None else f"{line.name} (not run)"
         axis.plot(
