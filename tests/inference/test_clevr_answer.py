@@ -153,7 +153,7 @@ def test_activation_maps_of_clevr(clevr: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("BCN_DATA", str(clevr))
     path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")
     figure = draw_figure("activation-clevr", weights=path, results=tmp_path)
-    shown = [axis.get_images()[0].get_array() for axis in figure.axes if axis.get_images()]
+    shown = [np.asarray(axis.get_images()[0].get_array()) for axis in figure.axes if axis.get_images()]
     dataset = open_questions(clevr, "test")
     assert len(shown) == 2 * len(dataset)
     maps = [array for array in shown if array.shape == (16, 16)]

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def read_by_word() -> Path:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory) -> Path:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the ONNX files of the smoke run and of a model that reads words, written by the command."""
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
@@ -48,7 +49,7 @@ def exported(tmp_path_factory) -> Path:
     return directory
 
 
-def answers_alike(session, weights: Path, image: torch.Tensor, question: torch.Tensor) -> bool:
+def answers_alike(session: Any, weights: Path, image: torch.Tensor, question: torch.Tensor) -> bool:
     """Whether a session of onnxruntime says the same as the model."""
     found = session.run(["logits"], {"image": image.numpy(), "question": question.numpy()})[0]
     with torch.inference_mode():
@@ -56,9 +57,8 @@ def answers_alike(session, weights: Path, image: torch.Tensor, question: torch.T
     return np.allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_onnx_gives_the_same_for_any_number_and_size(exported):
-    import onnxruntime
-
+def test_onnx_gives_the_same_for_any_number_and_size(exported: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(exported / "sort-of-clevr-multirn-h.onnx")
     for size in ((1, 1, 75, 75), (4, 36, 75, 75), (3, 2, 60, 101)):
         assert answers_alike(session, scene_run(), *inputs(*size))
@@ -77,9 +77,8 @@ def spoken(images: int, questions: int, words: int, height: int, width: int) -> 
     return torch.rand(images, 3, height, width, generator=generator), word * (torch.arange(words) < length)
 
 
-def test_onnx_reads_sentences_of_any_length(exported):
-    import onnxruntime
-
+def test_onnx_reads_sentences_of_any_length(exported: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(exported / "clevr-multirn-h.onnx")
     for size in ((1, 1, 1, 128, 128), (3, 4, 2, 128, 128), (2, 5, 43, 100, 150)):
         assert answers_alike(session, read_by_word(), *spoken(*size))
@@ -91,7 +90,7 @@ def test_onnx_reads_sentences_of_any_length(exported):
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["scenes", "words"])
-def test_the_examples_run_without_torch_and_bcn(exported, tmp_path, number):
+def test_the_examples_run_without_torch_and_bcn(exported: Path, tmp_path: Path, number: int) -> None:
     from PIL import Image
 
     scene = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1)[[0]].image[0].permute(1, 2, 0).numpy()
@@ -107,7 +106,7 @@ def test_the_examples_run_without_torch_and_bcn(exported, tmp_path, number):
     assert done.stdout.strip() == bcn.load(weights).ask(scene, question)[0].answer
 
 
-def test_torch_export_of_a_finder(tmp_path):
+def test_torch_export_of_a_finder(tmp_path: Path) -> None:
     written = export(bcn.load(digit_weights()), "torch-export", tmp_path)
     assert written.path == tmp_path / "scaled-mnist-bcn.pt2"
     assert written.shapes.images
@@ -124,7 +123,7 @@ def test_torch_export_of_a_finder(tmp_path):
     assert not (expected == 0.5).any()
 
 
-def test_a_model_of_fixed_size_stays_so(tmp_path):
+def test_a_model_of_fixed_size_stays_so(tmp_path: Path) -> None:
     torch.manual_seed(0)
     description = bcn.load(scene_run()).description | {"model": "sort-of-clevr/mlp"}
     written = export(Reasoner("mlp", bcn.create_model("sort-of-clevr/mlp"), description), "torch-export", tmp_path)
@@ -136,7 +135,7 @@ def test_a_model_of_fixed_size_stays_so(tmp_path):
         program(*inputs(2, 9, 91, 91))
 
 
-def test_safetensors_are_loaded_again(tmp_path):
+def test_safetensors_are_loaded_again(tmp_path: Path) -> None:
     reasoner = bcn.load(scene_run())
     path = export(reasoner, "safetensors", tmp_path).path
     again = bcn.load(path)
@@ -147,7 +146,7 @@ def test_safetensors_are_loaded_again(tmp_path):
     assert export(again, "safetensors", tmp_path).path.read_bytes() == first
 
 
-def test_torch_export_of_a_model_that_reads_words(tmp_path):
+def test_torch_export_of_a_model_that_reads_words(tmp_path: Path) -> None:
     reasoner = bcn.load(read_by_word())
     written = export(reasoner, "torch-export", tmp_path)
     assert written.shapes == DynamicShapes(words=True)
@@ -159,14 +158,14 @@ def test_torch_export_of_a_model_that_reads_words(tmp_path):
     assert bcn.load(export(reasoner, "safetensors", tmp_path).path).description == reasoner.description
 
 
-def test_question_types_leave_all_free(tmp_path):
+def test_question_types_leave_all_free(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
     written = export(bcn.load(word_weights("clevr/q-type")), "onnx", tmp_path)
     assert written.shapes == DynamicShapes(words=True)
     assert written.difference < 1e-4
 
 
-def test_film_leaves_the_number_of_questions_free():
+def test_film_leaves_the_number_of_questions_free() -> None:
     """One question about an image is one for all of its maps, and takes the same way as many."""
     film, auto = Film(6, 5, blocks=2, out_channels=7).eval(), torch.export.Dim.AUTO
     inputs = torch.rand(2, 6, 4, 4), torch.rand(2, 3, 5)
@@ -177,7 +176,7 @@ def test_film_leaves_the_number_of_questions_free():
         assert torch.allclose(program(image, question), film(image, question), atol=1e-5)
 
 
-def test_a_difference_is_refused():
+def test_a_difference_is_refused() -> None:
     reasoner = bcn.load(digit_weights())
 
     def wrong(image: torch.Tensor) -> list[torch.Tensor]:
@@ -189,7 +188,7 @@ def test_a_difference_is_refused():
     assert compare(reasoner, reasoner.model, DynamicShapes()) == 0
 
 
-def test_unknown_formats_and_missing_packages_are_answered(tmp_path, monkeypatch):
+def test_unknown_formats_and_missing_packages_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reasoner = bcn.load(digit_weights())
     with pytest.raises(BcnError, match="did you mean 'onnx'"):
         export(reasoner, "onxx", tmp_path)
@@ -200,7 +199,9 @@ def test_unknown_formats_and_missing_packages_are_answered(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("format_", ["safetensors", "torch-export"])
-def test_what_does_not_answer_alike_is_not_written(format_: str, tmp_path: Path, monkeypatch) -> None:
+def test_what_does_not_answer_alike_is_not_written(
+    format_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("bcn.inference.export.TOLERANCE", -1.0)
     with pytest.raises(BcnError, match="nothing was written"):
         export(bcn.load(scene_run()), format_, tmp_path)

@@ -5,6 +5,8 @@ import io
 import json
 import shutil
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,14 +45,14 @@ def digit(left: int, top: int, width: int = 30, height: int = 40, size: tuple[in
     return image
 
 
-def command(monkeypatch, *arguments: str) -> int:
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr("sys.argv", ["bcn", *arguments])
     with pytest.raises(SystemExit) as exit:
         main()
     return int(exit.value.code or 0)
 
 
-def test_answers_are_those_of_the_model(reasoner, scene):
+def test_answers_are_those_of_the_model(reasoner: bcn.Reasoner, scene: np.ndarray) -> None:
     dataset = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1, questions="all")
     batch = dataset[[0]]
     with torch.inference_mode():
@@ -66,7 +68,7 @@ def test_answers_are_those_of_the_model(reasoner, scene):
     assert reasoner.ask(scene, []) == []
 
 
-def test_an_image_may_come_in_any_form(reasoner, scene, tmp_path):
+def test_an_image_may_come_in_any_form(reasoner: bcn.Reasoner, scene: np.ndarray, tmp_path: Path) -> None:
     picture = Image.fromarray(scene)
     enlarged = picture.resize((300, 300), Image.Resampling.NEAREST)
     enlarged.save(tmp_path / "scene.png")
@@ -79,7 +81,7 @@ def test_an_image_may_come_in_any_form(reasoner, scene, tmp_path):
     assert np.array_equal(fit(read_picture(enlarged), (3, 75, 75)), scene.transpose(2, 0, 1))
 
 
-def test_images_keep_their_proportions_and_digits_are_light():
+def test_images_keep_their_proportions_and_digits_are_light() -> None:
     image = digit(0, 0, size=(200, 100))
     assert fit(image, (1, 128, 128)).shape == (1, 128, 256)
     dark = Image.eval(image, lambda pixel: 255 - pixel)
@@ -88,14 +90,14 @@ def test_images_keep_their_proportions_and_digits_are_light():
 
 
 @pytest.mark.parametrize(("left", "top"), [(4, 4), (90, 10), (50, 80)])
-def test_a_digit_is_found_where_it_is(left, top):
+def test_a_digit_is_found_where_it_is(left: int, top: int) -> None:
     found = bcn.load(digit_weights()).find(digit(left, top))
     assert found.answer == "7"
     assert found.centre == pytest.approx(((left + 15) / 128, (top + 20) / 128), abs=0.04)
     assert sum([found.probability, *(share for _, share in found.others)]) == pytest.approx(1, abs=1e-5)
 
 
-def test_what_is_broadcast_comes_from_the_ink():
+def test_what_is_broadcast_comes_from_the_ink() -> None:
     broadcast = bcn.load(digit_weights()).broadcast(digit(80, 40))
     assert broadcast.size == (32, 32)
     rows, columns = np.nonzero(broadcast.counts())
@@ -130,7 +132,7 @@ def test_answers_and_broadcast_come_from_one_pass(name: str) -> None:
         assert [ranked[each] for each in loaded.answers] == probability.tolist()
 
 
-def test_the_map_is_laid_over_the_image():
+def test_the_map_is_laid_over_the_image() -> None:
     counts = np.zeros((2, 3), int)
     counts[1, 2] = 5
     seen = np.asarray(overlay(Image.new("RGB", (30, 20), "white"), counts))
@@ -145,7 +147,9 @@ def test_the_map_is_laid_over_the_image():
     assert (marked[seen.shape[0] // 2, seen.shape[1] // 4] == 255).all()
 
 
-def test_ask_at_the_command_line(scene, tmp_path, monkeypatch, capsys):
+def test_ask_at_the_command_line(
+    scene: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     Image.fromarray(scene).save(tmp_path / "scene.png")
     arguments = [str(tmp_path / "scene.png"), *QUESTIONS, "--weights", str(scene_run())]
     assert command(monkeypatch, "ask", *arguments, "--map", str(tmp_path / "map.png")) == 0
@@ -160,37 +164,42 @@ def test_ask_at_the_command_line(scene, tmp_path, monkeypatch, capsys):
     assert len(found["answers"][1]["others"]) == 9
 
 
-def test_an_image_that_would_become_huge_is_refused():
+def test_an_image_that_would_become_huge_is_refused() -> None:
     with pytest.raises(BcnError, match="the longer one may have up to 4096"):
         fit(Image.new("RGB", (1, 4096)), (3, 75, 75))
     assert max(overlay(Image.new("RGB", (1000, 1)), np.ones((1, 1))).size) <= 4096
 
 
-def test_what_is_no_image_or_question_is_one_sentence(scene):
+def test_what_is_no_image_or_question_is_one_sentence(scene: np.ndarray) -> None:
     reasoner = bcn.load(scene_run())
-    for given in (None, [1, 2], torch.rand(3, 75, 75), b"bytes"):
+    no_images: list[Any] = [None, [1, 2], torch.rand(3, 75, 75), b"bytes"]
+    no_questions: list[Any] = [None, [3], b"is red left?", 5]
+    for given in no_images:
         with pytest.raises(BcnError, match="is no image: accepted are a path"):
             reasoner.ask(given, "is red left?")
-    for asked in (None, [3], b"is red left?", 5):
+    for asked in no_questions:
         with pytest.raises(BcnError, match="accepted are a sentence or a list of them"):
             reasoner.ask(scene, asked)
     with pytest.raises(BcnError, match="is no name of weights"):
-        bcn.load(None)
+        bcn.load(None)  # type: ignore[arg-type]
     question = reasoner.probabilities(scene, np.eye(11)[:3])
     assert question.shape == (3, 10)
 
 
 @pytest.mark.parametrize("key", ["answers", "kinds", "preprocessing", "arguments"])
-def test_weights_that_do_not_say_enough_are_one_sentence(key, tmp_path):
+def test_weights_that_do_not_say_enough_are_one_sentence(key: str, tmp_path: Path) -> None:
     model, description = load_trained(scene_run())
     said = {name: value for name, value in description.items() if name != key}
+    wrong: Any
     for wrong in (said, []):
         save_weights(tmp_path / "w.safetensors", model.state_dict(), wrong)
         with pytest.raises(BcnError, match="give weights that `bcn train` wrote"):
             bcn.load(tmp_path / "w.safetensors")
 
 
-def test_an_image_from_standard_input(scene, monkeypatch, capsys):
+def test_an_image_from_standard_input(
+    scene: np.ndarray, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     buffer = io.BytesIO()
     Image.fromarray(scene).save(buffer, "PNG")
     for content, code in ((buffer.getvalue(), 0), (b"no image", 2), (buffer.getvalue()[:60], 2)):
@@ -201,7 +210,9 @@ def test_an_image_from_standard_input(scene, monkeypatch, capsys):
         assert ("standard input is not an image" in said.err) == (code == 2)
 
 
-def test_find_at_the_command_line(tmp_path, monkeypatch, capsys):
+def test_find_at_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     digit(80, 40).save(tmp_path / "digit.png")
     arguments = ["find", str(tmp_path / "digit.png"), "--weights", str(digit_weights())]
     assert command(monkeypatch, *arguments, "--map", str(tmp_path / "map.jpg")) == 0
@@ -213,7 +224,7 @@ def test_find_at_the_command_line(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["centre"] == pytest.approx([95 / 128, 60 / 128], abs=0.04)
 
 
-def test_weights_by_name(tmp_path, monkeypatch):
+def test_weights_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bcn.inference.reasoner, "WEIGHTS", tmp_path)
     with pytest.raises(BcnError, match="none are shipped with this version"):
         bcn.load("scaled-mnist/bcn")
@@ -233,15 +244,15 @@ def test_weights_by_name(tmp_path, monkeypatch):
         bcn.load("scaled-mnist/bcn")
 
 
-def test_photographs_of_any_size_where_the_shape_is_not_kept():
+def test_photographs_of_any_size_where_the_shape_is_not_kept() -> None:
     large = Image.new("RGB", (5000, 30), "red")
     assert bcn.load(word_weights()).pixels(large).shape == (1, 3, 128, 128)
 
 
-def test_what_is_refused(reasoner, scene, tmp_path):
+def test_what_is_refused(reasoner: bcn.Reasoner, scene: np.ndarray, tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("text")
     finder = bcn.load(digit_weights())
-    refused = {
+    refused: dict[str, Callable[[], object]] = {
         "ask about one colour": lambda: reasoner.ask(scene, ["is red left?", "is it raining?"]),
         "takes no questions": lambda: finder.ask(scene, "is red left?"),
         "answers questions": lambda: reasoner.find(scene),

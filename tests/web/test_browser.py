@@ -5,6 +5,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -22,12 +24,15 @@ from bcn.web.app import make_app  # noqa: E402
 from bcn.web.scenes import random_scene  # noqa: E402
 from bcn.web.static_site import describe  # noqa: E402
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 pytestmark = needs_chromium
 browser = pages.browser
 
 
 @contextmanager
-def serving(*weights) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(*weights: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     """The address of a server with these weights, and what stops it."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(make_app([bcn.load(path) for path in weights]), log_level="warning"))
@@ -52,13 +57,13 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def page(browser, address):
+def page(browser: "Browser", address: str) -> "Iterator[Page]":
     """A page that fails its test when it asks for anything from elsewhere or raises an error."""
     with opened(browser, address) as page:
         yield page
 
 
-def test_dragging_changes_the_answers(page, address):
+def test_dragging_changes_the_answers(page: "Page", address: str) -> None:
     """Red is dropped under the orange circle, and taken from there again."""
     assert settled(page)[3] == [12, 12, "circle"]
     drag(page, "red", 8, 8)
@@ -83,10 +88,10 @@ def test_dragging_changes_the_answers(page, address):
         assert mark == ("✓" if each["answer"] == each["truth"] else "✗")
     right = sum(each["answer"] == each["truth"] for each in expected)
     assert page.inner_text("#score") == f"{right} of 36 right"
-    assert min(map(float, page.get_attribute("#speed", "data-times").split())) > 0
+    assert min(map(float, (page.get_attribute("#speed", "data-times") or "").split())) > 0
 
 
-def test_scenes_in_the_browser_are_those_of_the_package(page):
+def test_scenes_in_the_browser_are_those_of_the_package(page: "Page") -> None:
     """What `bcn export --to web` needs: random scenes, pixels and the truth, of tidy scenes and of dragged ones."""
     script = (
         "async ([name, given]) => { const m = await import('./scenes.js'); return given.map((each) => m[name](each)); }"
@@ -114,7 +119,7 @@ def test_scenes_in_the_browser_are_those_of_the_package(page):
         assert true == [answers[number] for number in answer_all(scene)[0]]
 
 
-def test_sentences_in_the_browser_are_those_of_the_package(page):
+def test_sentences_in_the_browser_are_those_of_the_package(page: "Page") -> None:
     language = describe(bcn.load(scene_run()))["language"]
     understand = """async ([text, language]) => { const m = await import('./scenes.js');
         try { return Array.from(m.questionBits(m.parseQuestion(text, language))); }
@@ -138,7 +143,7 @@ def test_sentences_in_the_browser_are_those_of_the_package(page):
         assert page.evaluate(understand, [sentence, language]) == str(refused.value)
 
 
-def test_objects_answer_to_keys(page):
+def test_objects_answer_to_keys(page: "Page") -> None:
     before = settled(page)
     page.focus("#scene [data-colour=green]")
     step = -1 if before[1][0] > 37 else 1
@@ -156,20 +161,25 @@ def test_objects_answer_to_keys(page):
     assert page.inner_text("#detail").startswith("Is the green object on the left?")
 
 
-def test_sentences_are_answered(page):
+def test_sentences_are_answered(page: "Page") -> None:
     settled(page)
     ask_sentences(page)
 
 
-def test_a_drawn_digit_is_found(page):
+def test_a_drawn_digit_is_found(page: "Page") -> None:
     page.click("#tab-find")
     page.wait_for_selector("#pad")
     box = page.locator("#pad").bounding_box()
-    place = lambda x, y: (box["x"] + x * box["width"] / 128, box["y"] + y * box["height"] / 128)  # noqa: E731
-    page.mouse.move(*place(80, 20))
+    assert box is not None
+    left, top, width, height = box["x"], box["y"], box["width"], box["height"]
+
+    def to_screen(x: float, y: float) -> tuple[float, float]:
+        return left + x * width / 128, top + y * height / 128
+
+    page.mouse.move(*to_screen(80, 20))
     page.mouse.down()
     for point in ((110, 20), (95, 70)):
-        page.mouse.move(*place(*point), steps=6)
+        page.mouse.move(*to_screen(*point), steps=6)
     page.mouse.up()
     playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(
         re.compile(r"7 .*at x 9[3-7], y 4[3-7]", re.DOTALL)
@@ -186,7 +196,7 @@ def test_a_drawn_digit_is_found(page):
     playwright.expect(page.locator("[data-model='scaled-mnist/bcn']")).to_contain_text(re.compile(r", y (2\d|3\d)"))
 
 
-def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser):
+def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser: "Browser") -> None:
     with serving(scene_run()) as (address, stop), opened(browser, address) as page:
         settled(page)
         page.click("#tab-find")
@@ -199,7 +209,7 @@ def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser):
         page.wait_for_selector("#notice:has-text('The server does not answer')")
 
 
-def test_a_picture_of_ones_own_is_asked_in_words(browser, tmp_path):
+def test_a_picture_of_ones_own_is_asked_in_words(browser: "Browser", tmp_path: Path) -> None:
     from PIL import Image
 
     Image.new("RGB", (160, 120), "gray").save(tmp_path / "scene.png")
@@ -216,7 +226,7 @@ def test_a_picture_of_ones_own_is_asked_in_words(browser, tmp_path):
         page.wait_for_selector("#see-answer:has-text('has no word that was trained on')")
 
 
-def test_a_rendered_scene_is_asked_and_judged(browser):
+def test_a_rendered_scene_is_asked_and_judged(browser: "Browser") -> None:
     pytest.importorskip("numba", reason="needs the extra render")
     with serving(word_weights()) as (address, _), opened(browser, address) as page:
         page.click("#tab-see")
@@ -231,8 +241,8 @@ def test_a_rendered_scene_is_asked_and_judged(browser):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(browser, address, scheme):
-    phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
+def test_it_fits_a_phone(browser: "Browser", address: str, scheme: str) -> None:
+    phone: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
     with opened(browser, address, **phone) as page:
         settled(page)
         for tab in ("reason", "find", "see"):

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -26,11 +28,19 @@ from bcn.web.scenes import answer_scene, random_scene, to_scenes
 from bcn.web.schema import SceneRequest
 from bcn.web.static_site import RUNTIME, find_runtime, write_site
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 browser = pages.browser
 
 
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Iterator[str]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a plain file server over what was exported."""
     if shutil.which("npm") is None:
         pytest.skip("needs npm")
@@ -40,8 +50,7 @@ def site(tmp_path_factory) -> Iterator[str]:
         pytest.skip(str(error))
     directory = tmp_path_factory.mktemp("site")
     write_site(bcn.load(scene_run()), directory)
-    handler = partial(SimpleHTTPRequestHandler, directory=str(directory))
-    handler.func.log_message = lambda *_: None
+    handler = partial(QuietHandler, directory=str(directory))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -51,7 +60,7 @@ def site(tmp_path_factory) -> Iterator[str]:
 
 
 @needs_chromium
-def test_the_page_answers_without_a_server_behind_it(browser, site):
+def test_the_page_answers_without_a_server_behind_it(browser: "Browser", site: str) -> None:
     requests: list[str] = []
     with opened(browser, site, watch=requests) as page:
         assert settled(page)[3] == [12, 12, "circle"]
@@ -66,14 +75,16 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
         assert len(expected) == 36
         for each in expected:
             label = said(page, each["kind"], each["colour"])
-            answer, share = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, .*", label).groups()
+            match = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, .*", label)
+            assert match is not None
+            answer, percent = match.groups()
             assert label.startswith(each["question"])
             assert truth(label) == each["truth"]
-            assert float(share) / 100 == pytest.approx(each["probability"], abs=0.006)
+            assert float(percent) / 100 == pytest.approx(each["probability"], abs=0.006)
             assert answer == each["answer"]
         assert page.locator("#scene .map rect").count() > 0
         assert "red" in page.inner_text("#channel-summary")
-        assert min(map(float, page.get_attribute("#speed", "data-times").split())) > 0
+        assert min(map(float, (page.get_attribute("#speed", "data-times") or "").split())) > 0
         ask_sentences(page)
         assert page.locator("[role=tab]:visible").count() == 1
     names = {url.removeprefix(site) for url in requests}
@@ -88,7 +99,7 @@ def test_the_page_answers_without_a_server_behind_it(browser, site):
 
 
 @needs_chromium
-def test_a_part_that_is_missing_is_noticed(browser, site):
+def test_a_part_that_is_missing_is_noticed(browser: "Browser", site: str) -> None:
     context = browser.new_context()
     context.set_default_timeout(pages.PATIENCE)
     context.route(f"**/{RUNTIME[0]}", lambda route: route.abort())
@@ -99,16 +110,17 @@ def test_a_part_that_is_missing_is_noticed(browser, site):
 
 
 @needs_chromium
-def test_the_map_is_that_of_the_model(browser, site):
+def test_the_map_is_that_of_the_model(browser: "Browser", site: str) -> None:
     """Positions are compared by what is there: of two that are equal to rounding either may be named."""
     reasoner, objects = bcn.load(scene_run()), random_scene(5)
     with opened(browser, site) as page:
         script = "async (objects) => (await (await import('./local.js')).reason({ objects })).broadcast"
         found = page.evaluate(script, [each.model_dump() for each in objects])
     image = torch.from_numpy(draw(to_scenes(objects)))
+    model: Any = reasoner.model
     with torch.inference_mode():
-        seen_1CHW = reasoner.model.features(reasoner.preprocessing(image))
-        channels_nK = SkipConv.forward(reasoner.model.broadcast, seen_1CHW)[0].flatten(1).T  # before the maximum
+        map_1CHW = model.features(reasoner.preprocessing(image))
+        channels_nK = SkipConv.forward(model.broadcast, map_1CHW)[0].flatten(1).T  # before the maximum
     assert found["rows"] * found["columns"] == len(channels_nK)
     for channel, position in enumerate(found["position"]):
         most = float(channels_nK[:, channel].max())
@@ -118,7 +130,7 @@ def test_the_map_is_that_of_the_model(browser, site):
             assert float(channels_nK[position, channel]) == pytest.approx(most, abs=1e-4)
 
 
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BcnError, match="for sort-of-clevr alone"):
         write_site(bcn.load(digit_weights()), tmp_path / "site")
     with pytest.raises(BcnError, match="give the unpacked npm package onnxruntime-web"):
@@ -131,7 +143,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     assert not (tmp_path / "site").exists()
 
 
-def test_a_package_is_found_where_npm_puts_it(tmp_path, monkeypatch):
+def test_a_package_is_found_where_npm_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("dist", "package/dist", "node_modules/onnxruntime-web/dist"):
         directory = tmp_path / place.split("/")[0][:4] / place
         directory.mkdir(parents=True)

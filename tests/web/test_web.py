@@ -3,6 +3,9 @@
 import base64
 import io
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +46,7 @@ def png(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def test_weights_say_what_they_are(client):
+def test_weights_say_what_they_are(client: TestClient) -> None:
     found = client.get("/api/weights").json()
     assert [(each["family"], each["has_bcn"], each["scale"]) for each in found] == [
         ("sort-of-clevr", True, "smoke"),
@@ -52,7 +55,7 @@ def test_weights_say_what_they_are(client):
     ]
 
 
-def test_truth_of_a_scene_that_is_clear_to_the_eye(client):
+def test_truth_of_a_scene_that_is_clear_to_the_eye(client: TestClient) -> None:
     found = client.post("/api/reason", json={"objects": SCENE}).json()
     truth = {(each["kind"], each["colour"]): each["truth"] for each in found["answers"]}
     assert len(truth) == 24
@@ -64,7 +67,7 @@ def test_truth_of_a_scene_that_is_clear_to_the_eye(client):
     assert truth["count", "gray"] == "2"
 
 
-def test_answers_about_a_scene_are_those_about_its_image(client):
+def test_answers_about_a_scene_are_those_about_its_image(client: TestClient) -> None:
     objects = client.get("/api/scene", params={"seed": 4}).json()["objects"]
     assert objects == client.get("/api/scene", params={"seed": 4}).json()["objects"]
     assert objects != client.get("/api/scene", params={"seed": 5}).json()["objects"]
@@ -101,7 +104,7 @@ def test_a_request_runs_the_network_once() -> None:
     assert calls == ["sort-of-clevr", "scaled-mnist"]
 
 
-def test_digits_are_found_by_every_model(client):
+def test_digits_are_found_by_every_model(client: TestClient) -> None:
     image = Image.new("L", (128, 128))
     image.paste(255, (80, 20, 110, 60))
     found = client.post("/api/find", content=png(image), headers={"Content-Type": "image/png"}).json()["detections"]
@@ -113,7 +116,7 @@ def test_digits_are_found_by_every_model(client):
     assert baseline["broadcast"] is None
 
 
-def test_a_rendered_scene_comes_with_questions_and_their_answers(client):
+def test_a_rendered_scene_comes_with_questions_and_their_answers(client: TestClient) -> None:
     pytest.importorskip("numba", reason="needs the extra render")
     found = client.get("/api/rendered", params={"seed": 3}).json()
     picture = Image.open(io.BytesIO(base64.b64decode(found["image"])))
@@ -136,13 +139,13 @@ def test_a_rendered_scene_comes_with_questions_and_their_answers(client):
         ({"objects": SCENE, "weights": "other"}, "no weights for sort-of-clevr called 'other'"),
     ],
 )
-def test_bad_scenes_are_answered_in_one_sentence(client, change, message):
+def test_bad_scenes_are_answered_in_one_sentence(client: TestClient, change: dict[str, Any], message: str) -> None:
     response = client.post("/api/reason", json=change)
     assert response.status_code == 422
     assert message in response.json()["error"]
 
 
-def test_bad_images_are_answered_in_one_sentence(client):
+def test_bad_images_are_answered_in_one_sentence(client: TestClient) -> None:
     image = png(Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)))
     wide = png(Image.new("L", (5000, 10)))
     for content in (b"", b"text", image[:200], image[:-2000], wide):
@@ -151,7 +154,7 @@ def test_bad_images_are_answered_in_one_sentence(client):
         assert set(response.json()) == {"error"}
 
 
-def test_every_refusal_is_one_sentence_that_says_where(client):
+def test_every_refusal_is_one_sentence_that_says_where(client: TestClient) -> None:
     scene = {"objects": SCENE, "questions": ["x" * 1001]}
     as_json = {"Content-Type": "application/json"}
     for answer, status, message in (
@@ -169,7 +172,7 @@ def test_every_refusal_is_one_sentence_that_says_where(client):
         assert answer.json()["error"].startswith(message)
 
 
-def test_the_page_and_its_document(client):
+def test_the_page_and_its_document(client: TestClient) -> None:
     page = client.get("/")
     assert page.status_code == 200
     assert "default-src 'self'" in page.headers["Content-Security-Policy"]
@@ -209,7 +212,9 @@ def test_the_page_and_its_document(client):
             assert "$ref" in json.dumps(answers["200"])
 
 
-def test_serve_without_weights_says_what_to_do(tmp_path, monkeypatch, capsys):
+def test_serve_without_weights_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(bcn.inference.reasoner, "WEIGHTS", tmp_path)
     monkeypatch.setattr("sys.argv", ["bcn", "serve"])
     with pytest.raises(SystemExit) as exit:
@@ -221,7 +226,7 @@ def test_serve_without_weights_says_what_to_do(tmp_path, monkeypatch, capsys):
 def test_no_more_of_a_body_is_read_than_is_accepted(client: TestClient) -> None:
     read = 0
 
-    def endless():
+    def endless() -> Iterator[bytes]:
         nonlocal read
         while read < 64 << 20:
             read += 1 << 20
