@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from bcn.cli import app
 
@@ -16,11 +16,16 @@ ROOT = Path(__file__).parents[2]
 
 def run_bcn(*arguments: object) -> str:
     """What `bcn` prints on standard output, run in this process; what it raises, it raises here."""
+    return invoke_bcn(*arguments).stdout
+
+
+def invoke_bcn(*arguments: object) -> Result:
+    """The same with standard error as `.stderr`, and both as `.output`."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
-    return result.stdout
+    return result
 
 
 def start_bcn(*arguments: object, **environment: str) -> subprocess.Popen[str]:

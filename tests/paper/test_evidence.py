@@ -6,6 +6,7 @@ import shutil
 import tomllib
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,11 @@ def test_the_page_of_results_is_what_the_records_say(tmp_path: Path) -> None:
     assert (tmp_path / "results.md").read_text() == (ROOT / "docs/results/tables.md").read_text(), "run `bcn report`"
 
 
-def records(row: str) -> list[dict]:
+def records(row: str) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted((ROOT / "results" / row).glob("cpu-seed*.json"))]
 
 
-def percent(record: dict, part: str) -> float:
+def percent(record: dict[str, Any], part: str) -> float:
     accuracy: float = record["metrics"]["test"][part]["accuracy"]
     return 100 * accuracy
 
@@ -94,6 +95,6 @@ def test_table_4_and_the_transfer_in_words() -> None:
         )
 
 
-def with_interval(counts: dict) -> str:
+def with_interval(counts: dict[str, Any]) -> str:
     low, high = (f"{100 * end:.1f}" for end in counts["interval"])
     return f"{100 * counts['accuracy']:.1f} % [{low}, {high}]"

@@ -1,14 +1,13 @@
 """The figures: the numbers in them, and that each is drawn or says in one sentence what is missing."""
 
-import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from helpers.records import share, write_record
 
 pytest.importorskip("matplotlib")
 
@@ -21,7 +20,6 @@ from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
 from bcn.paper.figures.style import write
 from bcn.paper.recipes import find_recipe
-from bcn.paper.records import result_path
 from bcn.training.checkpoint import save_weights
 from bcn.training.record import describe
 
@@ -160,24 +158,13 @@ def test_figures_refuse_the_weights_of_another_data_set(tmp_path: Path) -> None:
         draw_figure("misclassified", weights=path, results=tmp_path)
 
 
-def share(percent: int) -> dict[str, Any]:
-    return {"correct": percent, "total": 100, "accuracy": percent / 100, "interval": [0.2, 1]}
-
-
-def write_record(results: Path, name: str, metrics: dict[str, Any], seed: int = 0) -> None:
-    recipe = find_recipe(name, "cpu")
-    about = {"recipe": asdict(recipe), "seed": seed, "overridden": False, "ranks": 1, "cpu_seconds": 1, "curve": []}
-    path = result_path(results, recipe, seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(about | {"metrics": metrics}))
-
-
 def test_deformation_has_the_paper_and_ours(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of deformation"):
         draw_figure("deformation", weights=None, results=tmp_path)
     for seed, more in enumerate((0, 2)):
-        sets = zip(("test", *find_recipe("deformation/bcn", "cpu").data.tests), (95, 90, 80, 70, 60), strict=True)
-        write_record(tmp_path, "deformation/bcn", {name: {"all": share(x + more)} for name, x in sets}, seed)
+        others = zip(find_recipe("deformation/bcn", "cpu").data.tests, (90, 80, 70, 60), strict=True)
+        tests = {name: {"all": share(x + more)} for name, x in others}
+        write_record(tmp_path, "deformation/bcn", seed, {"all": share(95 + more)}, tests=tests)
     figure: Any = draw_figure("deformation", weights=None, results=tmp_path)
     paper, ours = figure.axes
     assert [97.2, 94.8, 92.7, 76.1, 91.6] in [list(line.get_ydata()) for line in paper.lines]
@@ -191,7 +178,7 @@ def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
         draw_figure("ablation", weights=None, results=tmp_path)
     for name, seed, correct in (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/steps", 0, 95)):
         figures = {"relational": share(correct), "non_relational": share(99)}
-        write_record(tmp_path, name, {"test": figures}, seed)
+        write_record(tmp_path, name, seed, figures)
     axis: Any = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "steps"]
     dots = [tuple(line.get_xydata()[0]) for line in axis.lines if line.get_marker() == "o"]
@@ -201,7 +188,7 @@ def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
 def test_accuracy_against_cost_needs_records(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of table3"):
         draw_figure("accuracy-cost", weights=None, results=tmp_path)
-    write_record(tmp_path, "table3/multirn-h", {"test": {"relational": share(97), "non_relational": share(97)}})
+    write_record(tmp_path, "table3/multirn-h", 0, {"relational": share(97), "non_relational": share(97)})
     figure: Any = draw_figure("accuracy-cost", weights=None, results=tmp_path)
     points = {(round(x), round(y, 1)) for line in figure.axes[0].lines for x, y in [line.get_xydata()[-1]]}
     assert (23_591_250, 97.0) in points, "ours"

@@ -1,8 +1,11 @@
 """Every recipe at every scale: complete, true to the paper's tables, and the same experiment at each scale."""
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -14,7 +17,7 @@ from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.records import Result
 from bcn.paper.tables import TABLES
 from bcn.training.loop import train
-from bcn.training.recipe import Optim
+from bcn.training.recipe import Optim, Recipe, Scale
 
 SCALES = ("smoke", "cpu", "paper")
 TOML = tomllib.loads(files("bcn.paper").joinpath("tables.toml").read_text())
@@ -30,7 +33,8 @@ PUBLISHED = {
 }
 
 
-def toml_row(table: str, name: str) -> dict:
+def toml_row(table: str, name: str) -> dict[str, Any]:
+    row: dict[str, Any]
     for row in TOML[PUBLISHED[table]]["rows"]:
         if row.get("name", "-".join(str(size) for size in row.get("sizes", ())) or "none") == name:
             return row
@@ -38,7 +42,7 @@ def toml_row(table: str, name: str) -> dict:
 
 
 @pytest.mark.parametrize("table", PUBLISHED)
-def test_every_row_that_the_paper_ran_has_a_recipe(table):
+def test_every_row_that_the_paper_ran_has_a_recipe(table: str) -> None:
     rows = [row for row in TOML[PUBLISHED[table]]["rows"] if not row.get("cited")]
     assert len(list_recipes(table)) == len(rows)
     for recipe in list_recipes(table):
@@ -47,7 +51,7 @@ def test_every_row_that_the_paper_ran_has_a_recipe(table):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", [name for name in list_recipes() if name.split("/")[0] in PUBLISHED])
-def test_paper_figures_are_those_of_tables_toml(name, scale):
+def test_paper_figures_are_those_of_tables_toml(name: str, scale: Scale) -> None:
     recipe = find_recipe(name, scale)
     row = toml_row(*name.split("/"))
     assert len(recipe.paper) >= 1
@@ -56,7 +60,7 @@ def test_paper_figures_are_those_of_tables_toml(name, scale):
 
 
 @pytest.mark.parametrize("name", list_recipes())
-def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
+def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name: str) -> None:
     may_change = {"scale", "data", "optim", "batch_size", "epochs", "word_embeddings", "departures"}
     may_change |= {"curriculum_epochs", "augment", "auxiliary"}
     paper = find_recipe(name, "paper")
@@ -76,7 +80,7 @@ def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name):
         assert set(recipe.departures) - set(paper.departures) or not TABLES[name.split("/")[0]].published
 
 
-def test_rows_of_a_table_differ_in_the_model_alone():
+def test_rows_of_a_table_differ_in_the_model_alone() -> None:
     apart = {("table1/deformable", scale) for scale in SCALES} | {("table3/rn", "cpu")}
     for table in ("table1", "table2", "table3"):
         for scale in SCALES:
@@ -85,7 +89,7 @@ def test_rows_of_a_table_differ_in_the_model_alone():
             assert len({r.model for r in recipes}) == len(recipes)
 
 
-def test_rn_has_fewer_epochs_at_cpu_and_says_so():
+def test_rn_has_fewer_epochs_at_cpu_and_says_so() -> None:
     rn, others = find_recipe("table3/rn", "cpu"), find_recipe("table3/multirn", "cpu")
     ours, theirs = asdict(rn), asdict(others)
     assert {key for key in ours if ours[key] != theirs[key]} == {"name", "model", "paper", "epochs", "departures"}
@@ -107,7 +111,9 @@ def test_rn_has_fewer_epochs_at_cpu_and_says_so():
         ("bcn-size/64-64", 50, "adam", 0.001, (20,)),
     ],
 )
-def test_the_paper_scale_is_appendix_a(name, epochs, optimiser, lr, milestones):
+def test_the_paper_scale_is_appendix_a(
+    name: str, epochs: int, optimiser: Literal["sgd", "adam"], lr: float, milestones: tuple[int, ...]
+) -> None:
     recipe = find_recipe(name, "paper")
     optim = recipe.optim
     assert recipe.epochs == epochs
@@ -118,19 +124,19 @@ def test_the_paper_scale_is_appendix_a(name, epochs, optimiser, lr, milestones):
     )
 
 
-def test_the_two_losses():
+def test_the_two_losses() -> None:
     assert all(find_recipe(name, "cpu").localise for name in list_recipes("table1"))
     assert not any(find_recipe(name, "cpu").localise for name in list_recipes("deformation"))
     assert all(find_recipe(name, "cpu").augment for name in list_recipes("table2"))
 
 
-def test_rows_that_train_the_same_thing_are_one_recipe():
+def test_rows_that_train_the_same_thing_are_one_recipe() -> None:
     assert find_recipe("table5-sort-of-clevr/xy-centred-radial", "cpu") == find_recipe("table3/multirn-h", "cpu")
     assert find_recipe("bcn-size/128-128-256", "cpu") == find_recipe("table3/multirn-h", "cpu")
     assert find_recipe("table5-scaled-mnist/xy-centred-radial", "cpu") == find_recipe("table1/bcn", "cpu")
 
 
-def test_unknown_names_are_answered():
+def test_unknown_names_are_answered() -> None:
     with pytest.raises(BcnError, match="did you mean 'table3/multirn-h'"):
         find_recipe("table3/multirnh", "cpu")
     with pytest.raises(BcnError, match="did you mean 'paper'"):
@@ -138,7 +144,7 @@ def test_unknown_names_are_answered():
 
 
 @pytest.mark.parametrize("name", list_recipes())
-def test_model_and_data_sets_exist(name):
+def test_model_and_data_sets_exist(name: str) -> None:
     recipe = find_recipe(name, "paper")
     with torch.device("meta"):
         create_model(recipe.model, **dict(recipe.arguments))
@@ -147,7 +153,7 @@ def test_model_and_data_sets_exist(name):
     assert all("test" in known[other] for other in (recipe.data.name, *recipe.data.tests))
 
 
-def trainable():
+def trainable() -> Iterator[Any]:
     """Every different recipe once; two pair models take minutes for one step on a CPU, and train by the same code."""
     recipes = dict.fromkeys(find_recipe(name, "smoke") for name in list_recipes())
     slow = ("sort-of-clevr/rn-h", "sort-of-clevr/rn-original")
@@ -158,8 +164,9 @@ def trainable():
 
 
 @pytest.mark.parametrize("recipe", list(trainable()))
-def test_smoke_recipe_trains(recipe, tmp_path):
+def test_smoke_recipe_trains(recipe: Recipe, tmp_path: Path) -> None:
     record = train(recipe, seed=0, runs=tmp_path)
+    assert recipe.data.train
     per_epoch = recipe.data.train // recipe.batch_size
     assert record["steps"] == recipe.epochs * per_epoch > 0
     assert record["overridden"] is False
@@ -171,7 +178,7 @@ def test_smoke_recipe_trains(recipe, tmp_path):
         assert 0 <= measured.value <= (10 if metric == "localisation" else 100)
 
 
-def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed():
+def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed() -> None:
     usual = find_recipe("table3/multirn-h", "cpu").departures
     for name in list_recipes("ablation"):
         said = find_recipe(name, "cpu").departures
@@ -180,7 +187,7 @@ def test_a_row_of_the_ablation_says_what_it_changes_and_not_what_it_changed():
 
 
 @pytest.mark.parametrize("row", ["multirn", "multirn-no-bcn"])
-def test_the_share_of_a_bcn_is_measured_as_the_paper_trains_but_in_larger_groups(row):
+def test_the_share_of_a_bcn_is_measured_as_the_paper_trains_but_in_larger_groups(row: str) -> None:
     paper = asdict(find_recipe(f"table3/{row}", "paper"))
     for scale in ("cpu", "paper"):
         ours = asdict(find_recipe(f"share/{row}", scale))

@@ -2,65 +2,32 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from helpers.command import finish, invoke_bcn, run_bcn, start_bcn
+from helpers.records import share, write_record
 
-from bcn.cli import app
 from bcn.errors import BcnError
 from bcn.models.cost import paper_cost
 from bcn.paper.measurements import write_measurements
 from bcn.paper.page import write_page, write_table
 from bcn.paper.plan import Planned, measure, missing
 from bcn.paper.recipes import find_recipe
-from bcn.paper.records import Estimate, estimate_path, keep_estimate, read_result, result_path, results_of
+from bcn.paper.records import Estimate, estimate_path, keep_estimate, read_result, results_of
 from bcn.paper.rows import lines_of, markdown
 from bcn.paper.tables import TABLES, find_table
 from bcn.training.loop import Trainer, train
-from bcn.training.recipe import Auxiliary
+from bcn.training.recipe import Auxiliary, Recipe, Scale
 
 
-def share(correct: int, total: int) -> dict:
-    return {"correct": correct, "total": total, "accuracy": correct / total, "interval": [0.0, 1.0]}
-
-
-def write_record(results, name, seed, figures, *, scale="cpu", overridden=False, change=None, tests=None, ranks=1):
-    """A record as a run would leave it."""
-    recipe = find_recipe(name, scale)
-    record = {
-        "recipe": asdict(change(recipe) if change else recipe),
-        "seed": seed,
-        "overridden": overridden,
-        "metrics": {"test": figures, **(tests or {})},
-        "ranks": ranks,
-        "cpu_seconds": 600.0 * (seed + 1),
-        "curve": [
-            {
-                "epoch": epoch,
-                "step": epoch,
-                "loss": 1 / epoch,
-                "accuracy": 0.5,
-                "relational": 0.4,
-                "non_relational": 0.6,
-            }
-            for epoch in (1, 2, 3)
-        ],
-    }
-    path = result_path(results, recipe, seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record))
-    return path
-
-
-def questions(relational: int, non_relational: int) -> dict:
+def questions(relational: int, non_relational: int) -> dict[str, Any]:
     return {"relational": share(relational, 10_000), "non_relational": share(non_relational, 10_000)}
 
 
@@ -85,7 +52,7 @@ def wilson_by_hand(correct: int, total: int) -> tuple[float, float]:
     return bound(0, correct / total, 1), bound(correct / total, 1, -1)
 
 
-def test_a_row_is_mean_spread_and_interval_beside_the_paper(tmp_path):
+def test_a_row_is_mean_spread_and_interval_beside_the_paper(tmp_path: Path) -> None:
     for seed, correct in enumerate((9650, 9700, 9690)):
         write_record(tmp_path, "table3/multirn-h", seed, questions(correct, 9990))
     text = markdown(find_table("table3"), "cpu", lines_of(find_table("table3"), "cpu", tmp_path))
@@ -98,7 +65,7 @@ def test_a_row_is_mean_spread_and_interval_beside_the_paper(tmp_path):
     assert row[5:] == ["3", "345K", "345,074", "23.59M", "20.0 min"]
 
 
-def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path):
+def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path: Path) -> None:
     fewer = {f"sort-of-clevr-v1-{objects}-objects": questions(9000 + objects, 1) for objects in (2, 3, 4, 5)}
     write_record(tmp_path, "beyond/multirn-h-stream", 0, questions(9910, 9990), tests=fewer)
     text = markdown(find_table("beyond"), "cpu", lines_of(find_table("beyond"), "cpu", tmp_path))
@@ -111,8 +78,8 @@ def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path)
     assert find_recipe("beyond/multirn-h-stream", "smoke").data.tests == tuple(fewer)
 
 
-def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path):
-    def taught(recipe):
+def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path: Path) -> None:
+    def taught(recipe: Recipe) -> Recipe:
         return replace(recipe, auxiliary=Auxiliary(1, 1))
 
     path = write_record(tmp_path, "table4/multirn", 0, {"all": share(1, 2)}, change=taught)
@@ -120,7 +87,7 @@ def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path):
     assert [entry["loss"] for entry in read_result(path).curve] == [1, 1 / 2, 1 / 3]
 
 
-def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path):
+def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path: Path) -> None:
     write_record(tmp_path, "table3/multirn-h", 0, questions(9000, 9000))
     text = markdown(find_table("table3"), "cpu", lines_of(find_table("table3"), "cpu", tmp_path))
     for row in ("rn-published", "rn", "mlp"):
@@ -129,7 +96,7 @@ def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path):
     assert "±" not in cells(text, "multirn-h")[2]
 
 
-def test_overridden_runs_and_runs_of_a_changed_recipe_are_left_out_and_named(tmp_path):
+def test_overridden_runs_and_runs_of_a_changed_recipe_are_left_out_and_named(tmp_path: Path) -> None:
     write_record(tmp_path, "table3/multirn-h", 0, questions(9000, 9000), overridden=True)
     write_record(tmp_path, "table3/multirn-h", 1, questions(9000, 9000), change=lambda r: replace(r, epochs=99))
     write_record(tmp_path, "table3/multirn-h", 2, questions(8000, 9000), change=lambda r: replace(r, departures=()))
@@ -142,7 +109,7 @@ def test_overridden_runs_and_runs_of_a_changed_recipe_are_left_out_and_named(tmp
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
-def test_every_deviation_stands_under_its_table(table, scale, tmp_path):
+def test_every_deviation_stands_under_its_table(table: str, scale: Scale, tmp_path: Path) -> None:
     lines = lines_of(find_table(table), scale, tmp_path)
     text = markdown(find_table(table), scale, lines).lower()
     for line in lines:
@@ -150,7 +117,7 @@ def test_every_deviation_stands_under_its_table(table, scale, tmp_path):
             assert deviation.lower() in text
 
 
-def test_localisation_and_the_columns_of_other_test_sets(tmp_path):
+def test_localisation_and_the_columns_of_other_test_sets(tmp_path: Path) -> None:
     figures = {"all": share(9750, 10_000), "localisation": 0.02345}
     write_record(tmp_path, "table1/bcn", 0, figures)
     write_record(tmp_path, "table1/bcn", 1, {**figures, "localisation": 0.02445})
@@ -166,14 +133,14 @@ def test_localisation_and_the_columns_of_other_test_sets(tmp_path):
     ]
 
 
-def test_a_run_counts_in_every_table_that_has_its_row(tmp_path):
+def test_a_run_counts_in_every_table_that_has_its_row(tmp_path: Path) -> None:
     write_record(tmp_path, "table3/multirn-h", 0, questions(9000, 9900))
     for table, row in (("table5-sort-of-clevr", "xy-centred-radial"), ("bcn-size", "128-128-256")):
         text = markdown(find_table(table), "cpu", lines_of(find_table(table), "cpu", tmp_path))
         assert cells(text, row)[2].startswith("90.00 [")
 
 
-def test_csv_and_markdown_are_written_beside_the_records(tmp_path):
+def test_csv_and_markdown_are_written_beside_the_records(tmp_path: Path) -> None:
     kinds = {kind: share(50, 100) for kind in ("shape", "left", "above", "closest", "furthest", "count")}
     write_record(tmp_path, "table3/mlp", 0, {**questions(7000, 6500), **kinds})
     write_record(tmp_path, "table3/mlp", 2, {**questions(7200, 6500), **kinds}, ranks=2)
@@ -192,7 +159,7 @@ def test_csv_and_markdown_are_written_beside_the_records(tmp_path):
     assert rows["rn-published"]["parameters"] == ""
 
 
-def test_only_missing_runs_are_planned_seed_by_seed(tmp_path):
+def test_only_missing_runs_are_planned_seed_by_seed(tmp_path: Path) -> None:
     write_record(tmp_path, "table3/mlp", 0, questions(7000, 6500))
     planned = missing(find_table("table3"), "cpu", 2, ["mlp", "multirn"], tmp_path)
     assert [(run.recipe.name, run.seed) for run in planned] == [
@@ -204,14 +171,14 @@ def test_only_missing_runs_are_planned_seed_by_seed(tmp_path):
         missing(find_table("table3"), "cpu", 2, ["multrin"], tmp_path)
 
 
-def test_a_step_is_measured_and_the_steps_of_the_run_are_known():
+def test_a_step_is_measured_and_the_steps_of_the_run_are_known() -> None:
     estimate = measure(find_recipe("table3/mlp", "smoke"), alone=False)
     assert estimate.step_seconds > 0
     assert (estimate.steps, estimate.threads) == (4, 1)
     assert estimate.seconds == 4 * estimate.step_seconds
 
 
-def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path):
+def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path: Path) -> None:
     keep_estimate(tmp_path, find_recipe("table3/rn-h", "cpu"), Estimate(step_seconds=30.0, steps=1200, threads=2))
     changed = replace(find_recipe("table3/rn", "cpu"), epochs=99)
     keep_estimate(tmp_path, changed, Estimate(step_seconds=30.0, steps=1200, threads=2))
@@ -225,7 +192,7 @@ def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path):
             lines_of(find_table("table3"), "cpu", tmp_path)
 
 
-def test_the_page_holds_every_table_and_links_what_is_written_by_hand(tmp_path):
+def test_the_page_holds_every_table_and_links_what_is_written_by_hand(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write_record(tmp_path / "results", "table3/multirn-h", 0, questions(9700, 9990))
     written = write_page(tmp_path / "results.md", tmp_path / "results")
@@ -241,7 +208,7 @@ def test_the_page_holds_every_table_and_links_what_is_written_by_hand(tmp_path):
     assert counted == pytest.approx([3.99, 12.86, 6.6, 0.134, 23.59], rel=2e-3)
 
 
-def test_a_damaged_record_is_one_sentence(tmp_path):
+def test_a_damaged_record_is_one_sentence(tmp_path: Path) -> None:
     path = write_record(tmp_path, "table3/mlp", 0, questions(7000, 6500))
     whole = json.loads(path.read_text())
     changes = [
@@ -261,19 +228,18 @@ def test_a_damaged_record_is_one_sentence(tmp_path):
             lines_of(find_table("table3"), "cpu", tmp_path)
 
 
-def test_a_page_is_not_written_over_without_records(tmp_path):
+def test_a_page_is_not_written_over_without_records(tmp_path: Path) -> None:
     page = tmp_path / "results.md"
     page.write_text("figures")
     for results in (tmp_path / "nowhere", tmp_path):
-        refused = CliRunner().invoke(app, ["report", "--out", str(page), "--results", str(results)])
-        assert isinstance(refused.exception, BcnError)
-        assert f"{results} has no records" in str(refused.exception)
+        with pytest.raises(BcnError, match=f"{results} has no records"):
+            run_bcn("report", "--out", page, "--results", results)
     assert page.read_text() == "figures"
     assert list(tmp_path.iterdir()) == [page]
 
 
 @pytest.mark.parametrize("content", ["{", "{}", '{"commit": null, "time": "2026", "figures": {}}'])
-def test_a_damaged_benchmark_is_one_sentence(tmp_path, content):
+def test_a_damaged_benchmark_is_one_sentence(tmp_path: Path, content: str) -> None:
     page = tmp_path / "measurements.md"
     page.write_text("figures")
     (tmp_path / "speed.json").write_text(content)
@@ -282,32 +248,18 @@ def test_a_damaged_benchmark_is_one_sentence(tmp_path, content):
     assert page.read_text() == "figures"
 
 
-def test_commands_list_and_render(tmp_path):
-    runner = CliRunner()
-    listed = runner.invoke(app, ["recipes", "table3"])
-    assert listed.exit_code == 0
-    assert "table3/multirn-h" in listed.stdout
-    assert "table1/" not in listed.stdout
-    rendered = runner.invoke(app, ["table", "table1", "--no-train", "--results", str(tmp_path)])
-    assert rendered.exit_code == 0
-    assert "| bcn-average-pool | 92.7 | - |" in rendered.stdout
-    unknown = runner.invoke(app, ["table", "tabel3", "--no-train"])
-    assert isinstance(unknown.exception, BcnError)
-    assert "did you mean 'table3'" in str(unknown.exception)
+def test_commands_list_and_render(tmp_path: Path) -> None:
+    listed = run_bcn("recipes", "table3")
+    assert "table3/multirn-h" in listed
+    assert "table1/" not in listed
+    assert "| bcn-average-pool | 92.7 | - |" in run_bcn("table", "table1", "--no-train", "--results", tmp_path)
+    with pytest.raises(BcnError, match="did you mean 'table3'"):
+        run_bcn("table", "tabel3", "--no-train")
 
 
-def bcn(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "bcn", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        **options,
-    )
-
-
-def test_a_table_trains_what_is_missing_and_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_a_table_trains_what_is_missing_and_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two at once, of which one was trained and not yet tested."""
     begun = Planned(find_recipe("table3/mlp", "smoke"), 0)
     with monkeypatch.context() as broken:
@@ -317,25 +269,23 @@ def test_a_table_trains_what_is_missing_and_goes_on_where_it_was(tmp_path, monke
     assert begun.steps_done(tmp_path / "runs") == 4
     places = ["--runs", tmp_path / "runs", "--results", tmp_path / "results"]
     command = ["table", "table3", "--rows", "mlp,cce-mlp", "--scale", "smoke", "--jobs", 2, *places]
-    out, errors = bcn(*command).communicate(timeout=900)
+    out, errors = finish(start_bcn(*command))
     assert "2 runs, about" in errors
     for row, sessions in {"mlp": 2, "cce-mlp": 1}.items():
         assert cells(out[: out.index("\n\n")], row)[5] == "1", errors
         record = json.loads((tmp_path / "results" / "table3" / row / "smoke-seed0.json").read_text())
         assert record["sessions"] == sessions
         assert (record["parameters"], record["macs"]) == paper_cost(f"sort-of-clevr/{row}"), "as in the table"
-    again = CliRunner().invoke(app, list(map(str, command)))
-    assert "runs, about" not in again.stderr, "the second time there is nothing to train"
+    assert "runs, about" not in invoke_bcn(*command).stderr, "the second time there is nothing to train"
 
 
-def test_a_table_that_is_stopped_saves_its_runs(tmp_path):
+def test_a_table_that_is_stopped_saves_its_runs(tmp_path: Path) -> None:
     command = ["table", "table3", "--rows", "mlp", "--runs", tmp_path / "runs", "--results", tmp_path / "results"]
-    process = bcn(*command)
+    process = start_bcn(*command)
     run = Planned(find_recipe("table3/mlp", "cpu"), 0).directory(tmp_path / "runs")
     while process.poll() is None and not (run / "metrics.jsonl").exists():
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=900)
-    assert process.returncode == 143, errors
+    _, errors = finish(process, 143)
     assert f"stopped by SIGTERM; go on with: bcn {' '.join(map(str, command))}" in errors
     assert list((run / "checkpoint").glob("step-*.safetensors"))
