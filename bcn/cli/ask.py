@@ -37,9 +37,9 @@ def ask(
     """Answer questions about an image."""
     from bcn.inference.reasoner import load
 
-    reasoner, picture = load(weights), _open(image)
-    answers, broadcast = reasoner.answer_with_broadcast(picture, reasoner.encode(questions))
-    _write_map(reasoner, picture, broadcast, map_)
+    reasoner, pixels = load(weights), _read(image)
+    answers, broadcast = reasoner.answer_with_broadcast(pixels, reasoner.encode(questions))
+    _write_map(reasoner, pixels, broadcast, map_)
     if as_json:
         _print_json(reasoner, image, map_, answers=[answer.to_dict() for answer in answers])
         return
@@ -57,49 +57,49 @@ def find(
     """Classify an image and, with weights that localise, find where the object is."""
     from bcn.inference.reasoner import load
 
-    reasoner, picture = load(weights), _open(image)
-    (answer,), broadcast = reasoner.answer_with_broadcast(picture)
-    _write_map(reasoner, picture, broadcast, map_, answer.centre)
+    reasoner, pixels = load(weights), _read(image)
+    (answer,), broadcast = reasoner.answer_with_broadcast(pixels)
+    _write_map(reasoner, pixels, broadcast, map_, answer.centre)
     if as_json:
         _print_json(reasoner, image, map_, **answer.to_dict())
         return
     print(_line(answer))
     if answer.centre is not None:
         x, y = answer.centre
-        print(f"centre: x {x * picture.width:.0f}, y {y * picture.height:.0f} of {picture.width}x{picture.height}")
+        print(f"centre: x {x * pixels.width:.0f}, y {y * pixels.height:.0f} of {pixels.width}x{pixels.height}")
 
 
-def _open(image: str) -> "Image.Image":
-    from bcn.data.images import read_picture
+def _read(path: str) -> "Image.Image":
+    from bcn.data.images import read_image
     from bcn.errors import BcnError
 
-    if image != "-":
-        return read_picture(image)
+    if path != "-":
+        return read_image(path)
     from PIL import Image, UnidentifiedImageError
 
     try:
-        picture = Image.open(io.BytesIO(sys.stdin.buffer.read()))
-        picture.load()
-        return read_picture(picture)
+        image = Image.open(io.BytesIO(sys.stdin.buffer.read()))
+        image.load()
+        return read_image(image)
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise BcnError("standard input is not an image: pipe a whole PNG, JPEG or other image file into it") from error
 
 
 def _write_map(
     reasoner: "Reasoner",
-    picture: "Image.Image",
+    image: "Image.Image",
     broadcast: "Broadcast | None",
     path: Path | None,
     centre: tuple[float, float] | None = None,
 ) -> None:
     from bcn.errors import BcnError
-    from bcn.inference.overlay import overlay, write_picture
+    from bcn.inference.overlay import overlay, write_image
 
     if path is None:
         return
     if broadcast is None:
         raise BcnError(f"{reasoner.name} has no BCN and so no map: leave out --map, or choose other --weights")
-    write_picture(overlay(picture, broadcast.counts(), centre=centre), path)
+    write_image(overlay(image, broadcast.counts(), centre=centre), path)
 
 
 def _line(answer: "Answer") -> str:

@@ -73,12 +73,14 @@ def answer(
     model, description, size = _trained(weights)
     words = Vocabulary(tuple(description["words"]))
     dataset = open_questions(directory, split, size=size, vocabulary=words, answers=description["answers"])
-    said = predict(model, dataset, name=description["model"])
-    entries = [{"question_index": number, "answer": answer} for number, answer in said]
-    text = json.dumps(entries) if out.suffix == ".json" else "\n".join(answer for _, answer in said)
+    predictions = predict(model, dataset, name=description["model"])
+    if out.suffix == ".json":
+        text = json.dumps([prediction._asdict() for prediction in predictions])
+    else:
+        text = "\n".join(prediction.answer for prediction in predictions)
     with atomic_write(out) as temporary:
         temporary.write_text(text + "\n")
-    print(f"{out}: {len(said):,} answers to {directory} {split}")
+    print(f"{out}: {len(predictions):,} answers to {directory} {split}")
 
 
 @commands.command()

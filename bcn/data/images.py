@@ -15,22 +15,22 @@ from torch import Tensor
 
 from bcn.errors import BcnError
 
-Picture = Image.Image | np.ndarray | str | Path
+ImageInput = Image.Image | np.ndarray | str | Path
 """what is accepted as an image: a PIL image, an array of uint8 (H, W) or (H, W, 3), or the path of a file"""
 MAX_SIDE = 4096
 """longest side, in pixels, that is accepted where an image keeps its aspect ratio"""
 
 
-def read_picture(picture: Picture) -> Image.Image:
+def read_image(source: ImageInput) -> Image.Image:
     """Read an image of any accepted type, as `to_rgb_or_gray` gives it."""
-    if isinstance(picture, np.ndarray):
-        image = _from_array(picture)
-    elif isinstance(picture, Image.Image):
-        image = picture
-    elif isinstance(picture, str | Path):
-        image = _from_file(picture)
+    if isinstance(source, np.ndarray):
+        image = _from_array(source)
+    elif isinstance(source, Image.Image):
+        image = source
+    elif isinstance(source, str | Path):
+        image = _from_file(source)
     else:
-        raise BcnError(f"a {type(picture).__name__} is no image: accepted are a path, a PIL image or an array of uint8")
+        raise BcnError(f"a {type(source).__name__} is no image: accepted are a path, a PIL image or an array of uint8")
     if 0 in image.size:
         raise BcnError(f"the image has {image.width}x{image.height} pixels: give one that is not empty")
     try:
@@ -93,7 +93,7 @@ def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
     Models with one channel expect light ink on a dark background, so an image that is mostly light is inverted.
 
     Args:
-        image: what `read_picture` gives.
+        image: what `read_image` gives.
         size: channels, height and width that the model was trained with.
     """
     channels, side = size[0], min(size[1:])

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 from bcn.data.dataset import Dataset
 from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr import to_sentence
-from bcn.inference.overlay import overlay, write_picture
+from bcn.inference.overlay import overlay, write_image
 from bcn.inference.reasoner import EncodedQuestions, Reasoner, load
 from bcn.training.evaluate import evaluate, metrics
 
@@ -36,7 +36,7 @@ def demo(directory: Path, *, published: Mapping[str, float], weights: str = WEIG
             paper = f"{published[kind]:5.1f}" if kind in published else "    -"
             print(f"{kind.replace('_', '-'):16} {100 * counts['accuracy']:6.2f}  {low:6.2f} - {high:5.2f}  {paper}")
     path = directory / "answers.png"
-    write_picture(draw(reasoner, dataset), path)
+    write_image(draw(reasoner, dataset), path)
     print(f"\nscenes, activation maps, questions and answers: {path}")
 
 

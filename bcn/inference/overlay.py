@@ -42,7 +42,7 @@ def overlay(image: Image.Image, count_hw: np.ndarray, *, centre: tuple[float, fl
     return canvas
 
 
-def write_picture(image: Image.Image, path: Path) -> None:
+def write_image(image: Image.Image, path: Path) -> None:
     """Write an image in the format of its file name's suffix."""
     kind = Image.registered_extensions().get(path.suffix.lower())
     if kind not in Image.SAVE:

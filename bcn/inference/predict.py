@@ -1,4 +1,4 @@
-"""What a model answers to the questions of a data set, in the order of its file."""
+"""The answers of a model to every question of a data set, in the order of its file."""
 
 from typing import NamedTuple
 
@@ -9,24 +9,29 @@ from bcn.data.vqa.dataset import QuestionDataset
 from bcn.training.evaluate import ask, check_fit
 
 
-class Said(NamedTuple):
-    number: int
-    """`question_index`"""
+class Prediction(NamedTuple):
+    question_index: int
     answer: str
 
 
 @torch.inference_mode()
-def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch: int = 16) -> list[Said]:
-    """The answer to every question, whether or not the data set has one, in the order of its file."""
+def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size: int = 16) -> list[Prediction]:
+    """Answer every question of a data set, which need not have the true answers.
+
+    Args:
+        name: of the model, for error messages.
+        batch_size: images in a batch.
+    """
     check_fit(model, dataset, name)
     model.eval()
-    said: dict[int, Said] = {}
-    for start in range(0, len(dataset), batch):
-        rows = range(start, min(start + batch, len(dataset)))
-        part = dataset[rows]
-        logits_BQA, _ = ask(model, dataset.preprocessing(part.image), part.question)
+    predictions: dict[int, Prediction] = {}
+    for start in range(0, len(dataset), batch_size):
+        rows = range(start, min(start + batch_size, len(dataset)))
+        batch = dataset[rows]
+        logits_BQA, _ = ask(model, dataset.preprocessing(batch.image), batch.question)
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
             for question, answer in zip(dataset.questions(row), answers, strict=False):
-                said[int(dataset.place[question])] = Said(int(dataset.number[question]), dataset.answers[answer])
-    return [said[place] for place in sorted(said)]
+                index, line = int(dataset.number[question]), int(dataset.place[question])
+                predictions[line] = Prediction(index, dataset.answers[answer])
+    return [predictions[line] for line in sorted(predictions)]

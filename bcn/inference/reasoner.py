@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bcn.data.dataset import Preprocessing
-from bcn.data.images import Picture, fit, read_picture, resize
+from bcn.data.images import ImageInput, fit, read_image, resize
 from bcn.data.sort_of_clevr import from_sentence, to_sentence
 from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary
 from bcn.errors import BcnError, did_you_mean
@@ -74,7 +74,7 @@ class Reasoner:
         """Whether the model has a BCN, and so an activation map."""
         return getattr(self.model, "broadcast", None) is not None
 
-    def ask(self, image: Picture, questions: str | Sequence[str]) -> list[Answer]:
+    def ask(self, image: ImageInput, questions: str | Sequence[str]) -> list[Answer]:
         """Answer each question; all of them share one pass of the CNN and the BCN over the image.
 
         Args:
@@ -84,7 +84,7 @@ class Reasoner:
         encoded = self.encode(questions)
         return self.answer_with_broadcast(image, encoded)[0] if encoded.texts else []
 
-    def find(self, image: Picture) -> Answer:
+    def find(self, image: ImageInput) -> Answer:
         """Classify an image and, where the model was trained to localise, say where the object is."""
         (answer,), _ = self.answer_with_broadcast(image)
         return answer
@@ -107,7 +107,7 @@ class Reasoner:
         return EncodedQuestions(numbers_QD, [decode(numbers) for numbers in numbers_QD])
 
     def answer_with_broadcast(
-        self, image: Picture, questions: EncodedQuestions | None = None
+        self, image: ImageInput, questions: EncodedQuestions | None = None
     ) -> tuple[list[Answer], Broadcast | None]:
         """The answers, and what the BCN broadcasts, from one forward pass; None for a model without a BCN.
 
@@ -130,25 +130,25 @@ class Reasoner:
         ]
         return answers, None if output.pooled is None else Broadcast.of(output.pooled)
 
-    def probabilities(self, image: Picture, question_QD: np.ndarray) -> np.ndarray:
+    def probabilities(self, image: ImageInput, question_QD: np.ndarray) -> np.ndarray:
         """(Q, A) of questions that are already encoded."""
         return np.asarray(self._forward(image, question_QD).logits[0].softmax(-1))
 
     @torch.inference_mode()
-    def broadcast(self, image: Picture) -> Broadcast:
+    def broadcast(self, image: ImageInput) -> Broadcast:
         """What the BCN broadcasts about an image, and from where."""
         if not self.has_bcn:
             raise BcnError(f"{self.name} has no BCN and so no map: choose weights of a model with one")
         return Broadcast.of(pool(self.model, self.pixels(image)))
 
-    def pixels(self, image: Picture) -> Tensor:
+    def pixels(self, image: ImageInput) -> Tensor:
         """(1, C, H, W) as the model sees it."""
         size = image_shape(str(self.description["model"]))
-        pixels_CHW = resize(read_picture(image), size) if self.takes_words else fit(read_picture(image), size)
+        pixels_CHW = resize(read_image(image), size) if self.takes_words else fit(read_image(image), size)
         return self.preprocessing(torch.from_numpy(pixels_CHW)[None])
 
     @torch.inference_mode()
-    def _forward(self, image: Picture, question_QD: np.ndarray | None) -> Output:
+    def _forward(self, image: ImageInput, question_QD: np.ndarray | None) -> Output:
         if question_QD is None:
             return forward_with_broadcast(self.model, self.pixels(image), None)
         question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None]

@@ -16,7 +16,7 @@ from bcn import __version__
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.images import check_sides, read_picture
+from bcn.data.images import check_sides, read_image
 from bcn.errors import BcnError
 from bcn.inference.reasoner import Reasoner
 from bcn.web.errors import BodyLimit, add_error_handlers
@@ -164,7 +164,7 @@ def _encode_png(pixels_HW3: np.ndarray) -> str:
 
 def _decode_image(content: bytes) -> Image.Image:
     try:
-        return read_picture(check_sides(Image.open(io.BytesIO(content))))
+        return read_image(check_sides(Image.open(io.BytesIO(content))))
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise BcnError("what was sent is not an image: send the bytes of a whole PNG or JPEG file") from error
 

@@ -16,7 +16,7 @@ import bcn
 from bcn import BcnError
 from bcn.cli import app
 from bcn.data.check import check_directory
-from bcn.data.images import read_picture, to_rgb_or_gray
+from bcn.data.images import read_image, to_rgb_or_gray
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.layouts import read_questions
 from bcn.paper.recipes import find_recipe
@@ -148,7 +148,7 @@ def test_images_of_16_bits_are_seen_and_those_of_32_refused(tmp_path: Path) -> N
             assert np.abs(np.asarray(to_rgb_or_gray(image), float) - np.asarray(eight, float)).max() <= 1
     for name in ("b.tiff", "f.tiff"):
         with pytest.raises(BcnError, match="save it with 8 or 16"):
-            read_picture(tmp_path / name)
+            read_image(tmp_path / name)
         line = {"image": name, "question": "What is it?", "answer": "a ramp", "split": "train"}
         (tmp_path / "questions.jsonl").write_text((json.dumps(line) + "\n") * 2)
         assert f"1 images cannot be read: {name}; save them as PNG" in check_directory(tmp_path)[0]

@@ -18,10 +18,10 @@ from PIL import Image
 import bcn
 import bcn.inference.reasoner
 from bcn.cli import main
-from bcn.data.images import fit, read_picture
+from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.overlay import overlay, write_picture
+from bcn.inference.overlay import overlay, write_image
 from bcn.inference.reasoner import list_weights
 from bcn.training.checkpoint import save_weights
 from bcn.training.weights import load_trained
@@ -78,7 +78,7 @@ def test_an_image_may_come_in_any_form(reasoner: bcn.Reasoner, scene: np.ndarray
     expected = reasoner.ask(scene, QUESTIONS)
     for given in (picture, enlarged, tmp_path / "scene.png", str(tmp_path / "scene.png"), clear, palette):
         assert reasoner.ask(given, QUESTIONS) == expected
-    assert np.array_equal(fit(read_picture(enlarged), (3, 75, 75)), scene.transpose(2, 0, 1))
+    assert np.array_equal(fit(read_image(enlarged), (3, 75, 75)), scene.transpose(2, 0, 1))
 
 
 def test_images_keep_their_proportions_and_digits_are_light() -> None:
@@ -261,7 +261,7 @@ def test_what_is_refused(reasoner: bcn.Reasoner, scene: np.ndarray, tmp_path: Pa
         "is no image": lambda: reasoner.ask(scene / 255, "is red left?"),
         "each side may have 1 to 4096, so make it smaller": lambda: finder.find(np.zeros((5000, 10), np.uint8)),
         "has no BCN": lambda: bcn.load(digit_weights("scaled-mnist/baseline")).broadcast(scene),
-        "does not end like an image": lambda: write_picture(Image.new("L", (5, 5)), tmp_path / "map.txt"),
+        "does not end like an image": lambda: write_image(Image.new("L", (5, 5)), tmp_path / "map.txt"),
     }
     for message, call in refused.items():
         with pytest.raises(BcnError, match=message):
