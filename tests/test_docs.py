@@ -27,6 +27,8 @@ from bcn.data.sort_of_clevr import make_sort_of_clevr
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = ("api.md", "tables.md", "measurements.md")
+WRITTEN = [page for page in [*PAGES, ROOT / "CHANGELOG.md"] if page.name not in GENERATED]
 RUN = ("ask scene.png", "ask -", "find ", "recipes", "models", "train table3/multirn-h --scale smoke")
 """how the commands begin that are run as they stand"""
 SMALLER = {"runs/table1-bcn-cpu-0-...": digit_weights, "runs/table3-multirn-h-cpu-0-...": scene_run}
@@ -192,8 +194,43 @@ def test_the_python_interface_is_up_to_date():
     assert (ROOT / "docs" / "reference" / "api.md").read_text() == made, "run `python docs/make_api.py`"
 
 
-def test_links_between_pages_lead_somewhere():
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" not in target:
+            path, _, anchor = target.partition("#")
+            other = (page.parent / path).resolve() if path else page
+            assert other.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(other), f"{page.name} links to {target}, which has no such heading"
+
+
+def test_every_page_is_linked() -> None:
+    """From the index of the docs, and from there on."""
+    seen, waiting = set(), [ROOT / "docs" / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen and page.suffix == ".md" and page.is_relative_to(ROOT / "docs"):
+            seen.add(page)
+            waiting += [(page.parent / path).resolve() for path in re.findall(r"\]\(([^)#:]+\.md)", page.read_text())]
+    assert seen == set((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_hand_written_prose_fits_120_columns(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M).splitlines()
+    assert [line for line in prose if len(line) > 120 and not line.startswith(("|", "![", "    "))] == []
+
+
+def test_commands_in_the_text_exist() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for span in re.findall(r"`bcn ([^`]+)`", page.read_text()):
+            found, rest = get_command(app), span.split()
+            while rest and hasattr(found, "commands"):
+                assert rest[0] in found.commands, f"{page.name}: there is no `bcn {span}`"
+                found, rest = found.commands[rest[0]], rest[1:]
