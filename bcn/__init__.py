@@ -6,6 +6,7 @@ The public names are imported when they are first used, so that `import bcn` and
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# Listed twice, because type checkers read imports, which would load torch; a test compares the two lists.
 if TYPE_CHECKING:
     from bcn.errors import BcnError as BcnError
     from bcn.inference.reasoner import Reasoner as Reasoner
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "BcnError": "bcn.errors",
     "BroadcastConv": "bcn.layers.broadcast",
     "coordinate_planes": "bcn.layers.coordinates",
@@ -28,13 +29,13 @@ _HOMES = {
     "load": "bcn.inference.reasoner",
     "Reasoner": "bcn.inference.reasoner",
 }
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'bcn' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

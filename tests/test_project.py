@@ -1,5 +1,6 @@
 """The package as it is installed, light to import and complete without its extras, and the order of its files."""
 
+import ast
 import pkgutil
 import re
 import subprocess
@@ -92,6 +93,17 @@ def test_the_public_names_are_there() -> None:
     assert PROJECT["version"] == bcn.__version__
     with pytest.raises(AttributeError):
         bcn.no_such_name  # noqa: B018
+
+
+def test_type_checkers_and_python_find_the_same_public_names() -> None:
+    tree = ast.parse((ROOT / "bcn" / "__init__.py").read_text())
+    typed = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bcn.")
+        for alias in node.names
+    }
+    assert typed == bcn._MODULES
 
 
 def test_versions_of_dependencies_are_pinned() -> None:
