@@ -1,7 +1,6 @@
 """Files on disk: where data lives, checksums, atomic writes, locks between processes."""
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -11,39 +10,50 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from bcn.errors import BcnError
 
 
-def data_root(given: str | Path | None = None) -> Path:
-    """Where the original files of a data set are looked for: what is given, `BCN_DATA`, or the cache."""
-    if given is None:
+def data_root(directory: str | Path | None = None) -> Path:
+    """Where the original files of data sets are looked for: `directory`, else `BCN_DATA`, else the cache."""
+    if directory is None:
         return Path(os.environ.get("BCN_DATA") or cache_root()).expanduser()
-    root = Path(given).expanduser()
+    root = Path(directory).expanduser()
     if not root.is_dir():
-        raise BcnError(f"{root} is not a directory: give one that there is as the place of the data, or make it first")
+        raise BcnError(f"{root} is not a directory: give the one that holds the data, or make it first")
     return root
 
 
 def cache_root() -> Path:
     """Where generated and downloaded files are written: `BCN_CACHE`, or `bcn` in the user's cache directory."""
-    if given := os.environ.get("BCN_CACHE"):
-        return Path(given).expanduser()
+    if directory := os.environ.get("BCN_CACHE"):
+        return Path(directory).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "bcn"
 
 
 def checksum(path: Path, algorithm: str = "sha256") -> str:
+    """The hexadecimal digest of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that replaces it when the block ends well, and vanishes when it does not."""
+    """Give a temporary path beside `path` that replaces it when the block succeeds, and vanishes when it fails.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> with atomic_write(target) as temporary:
+    ...     _ = temporary.write_text("whole or not at all")
+    >>> target.read_text()
+    'whole or not at all'
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise BcnError(f"cannot write {path}: {error.strerror}; choose a directory that can be written") from error
+        raise _cannot_write(path, error, "choose a directory that can be written") from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -53,7 +63,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         temporary.chmod(0o644)
         temporary.replace(path)
     except OSError as error:
-        raise BcnError(f"cannot write {path}: {error.strerror or error}; what was there is untouched") from error
+        raise _cannot_write(path, error, "what was there is untouched") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -66,17 +76,22 @@ def check_writable(path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
-        raise BcnError(f"cannot write {path}: {error.strerror}; choose a file that can be written") from error
+        raise _cannot_write(path, error, "choose a file that can be written") from error
     return path
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write JSON with sorted keys, atomically."""
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
 def read_json(path: Path, remedy: str) -> Any:
-    """What `write_json` wrote; `remedy` says in the error what to do about a file that is not there or not whole."""
+    """Read what `write_json` wrote.
+
+    Args:
+        remedy: what the error says to do about a file that is missing or damaged.
+    """
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -85,12 +100,18 @@ def read_json(path: Path, remedy: str) -> Any:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` against other processes while the block runs."""
+    """Hold the lock file `path` against other processes and threads while the block runs."""
+    lock = FileLock(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(path, "w")  # noqa: SIM115
+        lock.acquire()
     except OSError as error:
-        raise BcnError(f"cannot write {path}: {error.strerror}; choose a directory that can be written") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        raise _cannot_write(path, error, "choose a directory that can be written") from error
+    try:
         yield
+    finally:
+        lock.release()
+
+
+def _cannot_write(path: Path, error: OSError, remedy: str) -> BcnError:
+    return BcnError(f"cannot write {path}: {error.strerror or error}; {remedy}")

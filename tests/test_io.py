@@ -1,13 +1,12 @@
 """Files on disk, downloads from a server on this machine, and the cache."""
 
-import fcntl
 import hashlib
 import json
 import re
+import select
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -267,7 +266,7 @@ def test_damaged_cache_is_one_sentence(cache: Path, damage: str) -> None:
             path.unlink()
         else:
             path.write_text({"another manifest": "[1, 2]", "no checksums": '{"image.npy": {"bytes": 4128}}'}[damage])
-    with pytest.raises(BcnError, match=rf"{path.name}.*remove .*set-v1/train, and it is made anew"):
+    with pytest.raises(BcnError, match=rf"{path.name}.*remove .*set-v1/train, and it is made again"):
         open_cache("set-v1", "train", write_arrays)
 
 
@@ -279,14 +278,14 @@ def test_changed_byte_in_the_cache_is_found(cache: Path, monkeypatch: pytest.Mon
     path.write_bytes(content)
     with pytest.raises(BcnError, match=r"image\.npy does not have the checksum"):
         open_cache("set-v1", "train", write_arrays)
-    monkeypatch.setattr(cache_module, "QUICK", 100)  # what is too large to be read whenever it is opened
+    monkeypatch.setattr(cache_module, "QUICK_BYTES", 100)  # what is too large to be read whenever it is opened
     open_cache("set-v1", "train", write_arrays)
     with pytest.raises(BcnError, match=r"image\.npy does not have the checksum"):
         check_cache("set-v1", "train")
 
 
-SLOW = """
-import sys, time
+WRITER = """
+import sys
 from pathlib import Path
 import numpy as np
 from bcn.data.cache import open_cache
@@ -294,8 +293,9 @@ from bcn.data.cache import open_cache
 def make(directory):
     with open(sys.argv[1], "a") as file:
         file.write("made\\n")
+    print("making", flush=True)
+    sys.stdin.readline()  # until the test says go on
     np.save(directory / "image.npy", np.zeros(100_000))
-    time.sleep(0.5)
 
 print(open_cache("set-v1", "train", make)["image"].sum())
 """
@@ -303,26 +303,38 @@ print(open_cache("set-v1", "train", make)["image"].sum())
 
 def test_two_processes_end_with_one_good_cache(cache: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    command = [sys.executable, "-c", SLOW, str(log)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate()[0] for process in processes] == ["0.0\n"] * 2
+    command = [sys.executable, "-c", WRITER, str(log)]
+    first, second = (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    )
+    ready, _, _ = select.select([first.stdout, second.stdout], [], [])
+    making, waiting = (first, second) if first.stdout in ready else (second, first)
+    assert making.stdout is not None
+    assert making.stdout.readline() == "making\n"
+    assert making.communicate("go on\n")[0] == "0.0\n"
+    assert waiting.communicate()[0] == "0.0\n"
     assert log.read_text() == "made\n"
     check_cache("set-v1", "train")
 
 
 def test_lock_keeps_others_out(tmp_path: Path) -> None:
-    with locked(tmp_path / "lock"), open(tmp_path / "lock") as other, pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    order = []
+    """Other processes, which see the lock file taken, and other threads, which wait."""
+    path = tmp_path / "lock"
+    attempt = f"from filelock import FileLock; FileLock({str(path)!r}).acquire(timeout=0)"
+    order, begun = [], threading.Event()
 
     def second() -> None:
-        with locked(tmp_path / "lock"):
+        begun.set()
+        with locked(path):
             order.append("second")
 
-    with locked(tmp_path / "lock"):
+    with locked(path):
+        refused = subprocess.run([sys.executable, "-c", attempt], capture_output=True, text=True)
+        assert "Timeout" in refused.stderr
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(0.05)
+        begun.wait()
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
+    subprocess.run([sys.executable, "-c", attempt], check=True)

@@ -13,8 +13,8 @@ from bcn.errors import BcnError
 from bcn.io import cache_root, checksum, locked, read_json, write_json
 
 MANIFEST = "manifest.json"
-QUICK = 1 << 30
-"""bytes that can be read and compared, in about a second, whenever they are opened"""
+QUICK_BYTES = 1 << 30
+"""size up to which a file is compared with its checksum whenever it is opened, which takes about a second"""
 
 
 def cache_directory(name: str, part: str) -> Path:
@@ -22,30 +22,30 @@ def cache_directory(name: str, part: str) -> Path:
 
 
 def cached_parts(name: str) -> list[Path]:
-    """The directories that there are of a data set."""
+    """The directories that are cached of a data set."""
     return sorted(path for path in (cache_root() / name).glob("[!.]*") if path.is_dir())
 
 
 def open_cache(name: str, part: str, make: Callable[[Path], None]) -> dict[str, np.ndarray]:
     """The arrays that `make` writes as `.npy` files into the directory it is given, by their stems.
 
-    They are made beside their place and renamed into it, so a directory that exists is whole; of two processes one
-    makes them and the other waits. What is on disk is compared with the checksums that were written with it, except for
-    files above QUICK bytes, which only `check_cache` reads as a whole.
+    They are made in a temporary directory that is renamed, so a directory that exists is whole; of two processes one
+    makes them and the other waits. Files are compared with the checksums that were written with them, except for
+    files above QUICK_BYTES, which only `check_cache` reads as a whole.
     """
     directory = cache_directory(name, part)
     if not directory.exists():
         with locked(directory.with_name(f"{part}.lock")):
-            for left_over in directory.parent.glob(f".{part}.*"):
-                shutil.rmtree(left_over)
+            for stale in directory.parent.glob(f".{part}.*"):  # of processes that were killed
+                shutil.rmtree(stale)
             if not directory.exists():
                 _make(directory, make)
-    return {stem: np.load(path, mmap_mode="r") for stem, path in _files(name, directory, largest=QUICK).items()}
+    return {stem: np.load(path, mmap_mode="r") for stem, path in _files(directory, max_bytes=QUICK_BYTES).items()}
 
 
 def check_cache(name: str, part: str) -> None:
     """Compare every file with the checksum that was written when it was made."""
-    _files(name, cache_directory(name, part))
+    _files(cache_directory(name, part))
 
 
 def drop_cache(name: str, part: str) -> None:
@@ -72,32 +72,27 @@ def _make(directory: Path, make: Callable[[Path], None]) -> None:
             shutil.rmtree(temporary)
 
 
-def _files(name: str, directory: Path, *, largest: float = float("inf")) -> dict[str, Path]:
-    """The files of a cache by their stems; those up to `largest` bytes are whole and as they were made."""
-    entries, files = read_json(directory / MANIFEST, _remedy(name, directory)), {}
+def _files(directory: Path, *, max_bytes: float = float("inf")) -> dict[str, Path]:
+    """The files of a cache by their stems; those up to `max_bytes` are compared with their checksums."""
+    remedy, files = f"remove {directory}, and it is made again", {}
+    entries = read_json(directory / MANIFEST, remedy)
     if not isinstance(entries, dict) or not all(
         isinstance(entry, dict) and set(entry) == {"bytes", "sha256"} for entry in entries.values()
     ):
-        raise BcnError(f"{directory / MANIFEST} does not list files: {_remedy(name, directory)}")
-    for file, entry in entries.items():
-        path, size = directory / file, entry["bytes"]
-        found = path.stat() if path.is_file() else None
-        if found is None or found.st_size != size:
-            raise BcnError(
-                f"{path} has {found.st_size if found else 0:,} bytes where it was made with {size:,}: "
-                f"{_remedy(name, directory)}"
-            )
-        if size <= largest and _checksum(path, size, found.st_mtime_ns) != entry["sha256"]:
-            raise BcnError(f"{path} does not have the checksum it was made with: {_remedy(name, directory)}")
+        raise BcnError(f"{directory / MANIFEST} does not list files: {remedy}")
+    for name, entry in entries.items():
+        path, size = directory / name, entry["bytes"]
+        state = path.stat() if path.is_file() else None
+        if state is None or state.st_size != size:
+            actual = state.st_size if state else 0
+            raise BcnError(f"{path} has {actual:,} bytes where it was made with {size:,}: {remedy}")
+        if size <= max_bytes and _checksum(path, size, state.st_mtime_ns) != entry["sha256"]:
+            raise BcnError(f"{path} does not have the checksum it was made with: {remedy}")
         files[path.stem] = path
     return files
 
 
 @cache
 def _checksum(path: Path, size: int, modified: int) -> str:
-    """Of a file that splits share, computed once."""
+    """Computed once of a file that several splits share, until it changes."""
     return checksum(path)
-
-
-def _remedy(name: str, directory: Path) -> str:
-    return f"remove {directory}, and it is made anew"
