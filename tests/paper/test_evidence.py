@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from bcn.paper.page import write_page
+from bcn.paper.recipes import list_recipes
+from bcn.paper.rows import lines_of
+from bcn.paper.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAPER = tomllib.loads((ROOT / "bcn" / "paper" / "tables.toml").read_text())
@@ -65,6 +68,19 @@ def test_the_readme_shows_what_the_paper_and_the_records_say(
     (printed,) = (each for each in PAPER[PUBLISHED[table.removesuffix("-legacy")]]["rows"] if each["name"] == row)
     assert float(paper) == printed[name]
     assert (ours, seeds) == (value, str(len(records(recipe))))
+
+
+def test_the_readme_says_how_many_rows_have_been_run() -> None:
+    paper = [table for table in TABLES.values() if table.name not in ("table3-legacy", "ablation", "share", "beyond")]
+    lines = [
+        line
+        for table in paper
+        for line in lines_of(table, "cpu", ROOT / "results")
+        if f"{table.name}/{line.name}" in list_recipes(table.name)
+    ]
+    run = sum(bool(line.results) for line in lines)
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{run} of the {len(lines)} trainable rows" in readme
 
 
 def test_both_seeds_at_batch_size_32() -> None:
