@@ -234,3 +234,9 @@ def test_commands_in_the_text_exist() -> None:
             while rest and hasattr(found, "commands"):
                 assert rest[0] in found.commands, f"{page.name}: there is no `bcn {span}`"
                 found, rest = found.commands[rest[0]], rest[1:]
+
+
+def test_pages_that_the_package_names_exist() -> None:
+    for source in [*(ROOT / "bcn").rglob("*.py"), *(ROOT / "bcn").rglob("*.c"), *(ROOT / "tests").rglob("*.py")]:
+        for path in re.findall(r"docs/[\w/-]+\.(?:md|py)", source.read_text()):
+            assert (ROOT / path).exists(), f"{source} names {path}"

@@ -1,8 +1,8 @@
 """Random numbers that are the same on every machine, in every version of numpy, for any order of access.
 
 Both generators are counter-based: number n needs neither the numbers before it nor a state. Two are in use because the
-published data sets are defined by them bit by bit (`checksums.toml`): Sort-of-CLEVR and the order of
-samples by SplitMix64, which is a few lines in any language (docs/sort-of-clevr.md), and Scaled-MNIST and clevr-like by
+published data sets are defined by them bit by bit (`checksums.toml`): Sort-of-CLEVR and the order of samples by
+SplitMix64, which is a few lines in any language (docs/reference/sort-of-clevr.md), and Scaled-MNIST and clevr-like by
 Philox, whose raw bits numpy guarantees, but not what the methods of `numpy.random.Generator` make of them.
 
 N samples, J words of each.
