@@ -16,6 +16,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from helpers.small_weights import digit_weights, scene_run
@@ -35,7 +36,7 @@ SMALLER = {"runs/table1-bcn-cpu-0-...": digit_weights, "runs/table3-multirn-h-cp
 """weights that a reader has trained"""
 
 
-def blocks(language: str) -> list:
+def blocks(language: str) -> list[Any]:
     """All but the block for onnxruntime alone, which tests/test_export.py runs on a file that it exports."""
     found = []
     for page in PAGES:
@@ -77,7 +78,7 @@ COMMANDS = list(dict.fromkeys(shlex.join(words) for words in commands()))
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a scene, a digit and what stands for a photo to ask about."""
     monkeypatch.chdir(tmp_path)
     scene = make_sort_of_clevr("sort-of-clevr-v1", "test", images=1)[[0]].image[0].permute(1, 2, 0).numpy()
@@ -97,12 +98,12 @@ def run() -> None:
 
 
 @pytest.mark.parametrize("code", blocks("python"))
-def test_python_blocks_run(code, here):
+def test_python_blocks_run(code: str, here: Path) -> None:
     exec(compile(code, "block", "exec"), {"__name__": "block"})
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_take_their_arguments(command):
+def test_commands_take_their_arguments(command: str) -> None:
     found, rest = get_command(app), shlex.split(command)
     if rest == ["train", "..."]:
         pytest.skip("stands for any training")
@@ -114,7 +115,7 @@ def test_commands_take_their_arguments(command):
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith(RUN)])
-def test_commands_run(command, here, monkeypatch):
+def test_commands_run(command: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [str(SMALLER[word]()) if word in SMALLER else word for word in shlex.split(command)]
     monkeypatch.setattr(sys, "argv", ["bcn", *words])
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((here / "scene.png").read_bytes())))
@@ -123,12 +124,14 @@ def test_commands_run(command, here, monkeypatch):
         assert (here / "map.png").stat().st_size > 0
 
 
-def test_what_is_said_to_run_is_in_the_docs():
+def test_what_is_said_to_run_is_in_the_docs() -> None:
     for beginning in RUN:
         assert any(command.startswith(beginning) for command in COMMANDS), beginning
 
 
-def test_own_images_from_the_folder_to_an_answer(tmp_path, monkeypatch, capsys):
+def test_own_images_from_the_folder_to_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The page on one's own data, from top to bottom, with fewer pictures and a training of seconds."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "guides" / "own-data.md").read_text()
@@ -159,7 +162,7 @@ def test_own_images_end_as_the_page_says(name: str, said: str) -> None:
     assert f"({100 * metrics['accuracy']:.1f} %" in page
 
 
-def test_the_server_answers_as_the_docs_ask_it(here):
+def test_the_server_answers_as_the_docs_ask_it(here: Path) -> None:
     pytest.importorskip("fastapi", reason="needs the extra web")
     if shutil.which("curl") is None:
         pytest.skip("needs curl")
@@ -169,6 +172,7 @@ def test_the_server_answers_as_the_docs_ask_it(here):
     serve += ["--weights", "sort-of-clevr/multirn-h", "--weights", str(digit_weights())]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
         try:
+            assert server.stdout
             address = server.stdout.readline().split()[0]
             for words in asked:
                 there = [word.replace("http://127.0.0.1:8000", address) for word in words]
@@ -178,7 +182,7 @@ def test_the_server_answers_as_the_docs_ask_it(here):
             server.terminate()
 
 
-def test_make_targets_and_extras_exist():
+def test_make_targets_and_extras_exist() -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for line in lines():
@@ -189,7 +193,7 @@ def test_make_targets_and_extras_exist():
             assert set(named.split(",")) <= set(extras), named
 
 
-def test_the_python_interface_is_up_to_date():
+def test_the_python_interface_is_up_to_date() -> None:
     made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))["page"]()
     assert (ROOT / "docs" / "reference" / "api.md").read_text() == made, "run `python docs/make_api.py`"
 

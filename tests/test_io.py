@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.progress import Progress, TaskID
 
 from bcn.data import cache as cache_module
-from bcn.data import download as download_module
 from bcn.data.cache import cache_directory, check_cache, open_cache
 from bcn.data.download import download
 from bcn.errors import BcnError
@@ -151,10 +151,13 @@ def test_offline_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_progress_reports_every_byte(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    advance = download_module.Progress.advance
-    monkeypatch.setattr(
-        download_module.Progress, "advance", lambda bar, task, size: (seen.append(size), advance(bar, task, size))
-    )
+    advance = Progress.advance
+
+    def count(bar: Progress, task: TaskID, size: int) -> None:
+        seen.append(size)
+        advance(bar, task, size)
+
+    monkeypatch.setattr(Progress, "advance", count)
     download([mirror.url("good")], tmp_path / "set.gz", md5=MD5)
     assert sum(seen) == len(CONTENT)
 
@@ -217,8 +220,13 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_cache_is_made_once_and_mapped(cache: Path) -> None:
     made: list[Path] = []
+
+    def make(directory: Path) -> None:
+        made.append(directory)
+        write_arrays(directory)
+
     for _ in range(2):
-        arrays = open_cache("set-v1", "train", lambda directory: (made.append(directory), write_arrays(directory))[1])
+        arrays = open_cache("set-v1", "train", make)
         assert isinstance(arrays["image"], np.memmap)
         assert arrays["image"].tolist() == list(range(1000))
     assert len(made) == 1
@@ -307,6 +315,8 @@ def test_two_processes_end_with_one_good_cache(cache: Path, tmp_path: Path) -> N
     first, second = (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
     )
+    assert first.stdout
+    assert second.stdout
     ready, _, _ = select.select([first.stdout, second.stdout], [], [])
     making, waiting = (first, second) if first.stdout in ready else (second, first)
     assert making.stdout is not None
