@@ -94,10 +94,11 @@ def transfer(
     """Ask about CLEVR's original images what our grammar makes of their scenes; accuracy with 95 % intervals."""
     import torch
 
-    from bcn.cli.train import print_figures
+    from bcn.cli.metrics import print_metrics
     from bcn.data.clevr_like.transfer import open_transfer
     from bcn.training.environment import commit
-    from bcn.training.evaluate import check_fit, evaluate, metrics
+    from bcn.training.forward import check_fit
+    from bcn.training.metrics import compute_metrics, evaluate
 
     model, description, size = _trained(weights)
     dataset = open_transfer(
@@ -109,7 +110,7 @@ def transfer(
         questions=questions,
     )
     check_fit(model, dataset, description["model"])
-    figures = metrics(evaluate(model, dataset, batch_size=16), dataset)
+    metrics = compute_metrics(evaluate(model, dataset, batch_size=16), dataset)
     if as_json:
         about = {"data": dataset.name, "split": split, "images": len(dataset.image)}
         about |= {key: description[key] for key in ("model", "recipe", "scale", "seed", "epoch")}
@@ -118,9 +119,9 @@ def transfer(
             "commit": commit(),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        print(json.dumps(about | {"metrics": figures} | where, indent=1))
+        print(json.dumps(about | {"metrics": metrics} | where, indent=1))
     else:
-        print_figures(f"{description['model']} on {len(dataset.image)} original images of {split}", figures)
+        print_metrics(f"{description['model']} on {len(dataset.image)} original images of {split}", metrics)
 
 
 def _trained(weights: Path) -> "tuple[nn.Module, dict[str, Any], int]":
@@ -129,11 +130,11 @@ def _trained(weights: Path) -> "tuple[nn.Module, dict[str, Any], int]":
 
     from bcn.models.registry import image_shape
     from bcn.training.environment import default_threads, keep_memory
-    from bcn.training.weights import load_trained
+    from bcn.training.weights import load_model
 
     keep_memory()
     torch.set_num_threads(default_threads())
-    model, description = load_trained(weights)
+    model, description = load_model(weights)
     if "words" not in description:
         raise BcnError(f"{weights} holds {description['model']}, which is not asked in words: give a model of CLEVR's")
     return model, description, image_shape(description["model"])[1]

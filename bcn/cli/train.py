@@ -6,7 +6,7 @@ import platform
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -34,6 +34,7 @@ def train(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
 ) -> None:
     """Train a recipe to its end. The same command goes on with a run that was stopped, and shows a finished one."""
+    from bcn.cli.metrics import print_metrics
     from bcn.paper.recipes import find_recipe
     from bcn.training.interrupts import Interrupted
     from bcn.training.loop import train as train_recipe
@@ -54,8 +55,8 @@ def train(
     except Interrupted as stopped:
         leave(stopped)
     if os.environ.get("RANK", "0") == "0":
-        for name, figures in record["metrics"].items():
-            print_figures(chosen.data.name if name == "test" else name, figures)
+        for name, metrics in record["metrics"].items():
+            print_metrics(chosen.data.name if name == "test" else name, metrics)
         print(f"{runs / record['run'] / 'record.json'}: {record['seconds'] / 60:.1f} min")
 
 
@@ -65,28 +66,6 @@ def leave(stopped: "Interrupted") -> NoReturn:
         same = "the same torchrun command" if "RANK" in os.environ else shlex.join(["bcn", *sys.argv[1:]])
         print(f"bcn: {stopped}; go on with: {same}", file=sys.stderr, flush=True)
     sys.exit(128 + stopped.signal)
-
-
-def print_figures(title: str, figures: dict[str, Any]) -> None:
-    """A table of accuracies with their intervals, and the localisation error."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for column in ("", "accuracy", "95 % interval", "correct", "of"):
-        table.add_column(column, justify="left" if not column else "right")
-    together = [name for name in ("all", "non_relational", "relational") if name in figures]
-    for name in (*together, *(name for name in figures if name not in together)):
-        figure = figures[name]
-        if isinstance(figure, dict):
-            share, interval = "-", "-"
-            if figure["total"]:
-                low, high = figure["interval"]
-                share, interval = f"{100 * figure['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
-            table.add_row(name, share, interval, f"{figure['correct']:,}", f"{figure['total']:,}")
-        else:
-            table.add_row(f"{name} error", f"{figure:.4f}", "", "", "")
-    Console().print(table)
 
 
 @app.command("eval")
@@ -103,32 +82,31 @@ def evaluate(
     """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
     import torch
 
+    from bcn.cli.metrics import print_metrics
     from bcn.training.confusion import draw_confusion
     from bcn.training.environment import default_threads, keep_memory
-    from bcn.training.evaluate import check_fit, metrics
-    from bcn.training.evaluate import evaluate as count
+    from bcn.training.forward import check_fit
+    from bcn.training.metrics import compute_metrics
+    from bcn.training.metrics import evaluate as count
     from bcn.training.splits import open_for
-    from bcn.training.weights import load_trained
+    from bcn.training.weights import load_model
 
     keep_memory()
     torch.set_num_threads(threads or default_threads())
-    model, description = load_trained(weights)
-    known = {"words": description.get("words"), "answers": description["answers"]}
+    model, description = load_model(weights)
+    trained = {key: description[key] for key in ("words", "answers") if "words" in description}
     name = on or description["data"]
-    dataset = open_for(description["model"], name, split, data=data, images=images, **known)
+    dataset = open_for(description["model"], name, split, data=data, images=images, **trained)
     check_fit(model, dataset, description["model"])
-    tally = count(model, dataset, batch_size=16, localise=description["localise"])
-    figures = metrics(tally, dataset)
+    counts = count(model, dataset, batch_size=16, localise=description["localise"])
+    metrics = compute_metrics(counts, dataset)
     if as_json:
-        print(
-            json.dumps(
-                {"data": dataset.name, "split": dataset.split, "model": description["model"], "metrics": figures}
-            )
-        )
+        about = {"data": dataset.name, "split": dataset.split, "model": description["model"]}
+        print(json.dumps(about | {"metrics": metrics}))
     else:
-        print_figures(f"{description['model']} on {dataset.name} {dataset.split}", figures)
+        print_metrics(f"{description['model']} on {dataset.name} {dataset.split}", metrics)
     if confusion is not None:
-        draw_confusion(tally, dataset.answers, confusion)
+        draw_confusion(counts, dataset.answers, confusion)
 
 
 @app.command()
@@ -141,7 +119,7 @@ def doctor(
     import torch
 
     from bcn.layers.fused.native import vector_width
-    from bcn.training.distributed import joined
+    from bcn.training.distributed import process_group
     from bcn.training.environment import commit, default_threads, keep_memory, machine, versions
 
     if not distributed:
@@ -161,7 +139,7 @@ def doctor(
         for name, value in rows.items():
             print(f"{name:22}{value}")
         return
-    with joined() as ranks:
+    with process_group() as ranks:
         if "RANK" not in os.environ:
             raise BcnError("--distributed: start it with torchrun --nproc-per-node=2 -m bcn doctor --distributed")
         numbers = ranks.sum(torch.tensor(ranks.rank + 1, device=ranks.device)).item()
@@ -170,5 +148,5 @@ def doctor(
             f"rank {ranks.rank} of {ranks.world} on {platform.node()}, {ranks.device}, {threads} threads: "
             f"all-reduce {numbers}, expected {ranks.world * (ranks.world + 1) // 2}"
         )
-        if ranks.first:  # lines that two processes print at once can run into each other
+        if ranks.is_main:  # lines that two processes print at once can run into each other
             print(*told, sep="\n", flush=True)

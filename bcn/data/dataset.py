@@ -1,10 +1,12 @@
 """What every data set gives: a batch is images, each with all of its questions (idea 2 of the design).
 
-B images, T points in each, Q questions about it, D numbers or L words in a question, C channels, H x W pixels.
+B images, T points in each, Q questions about it, R roles of a point in a question, D numbers or L words in a question,
+C channels, H x W pixels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +14,7 @@ import torch
 from torch import Tensor
 
 from bcn.data.random import permutation
+from bcn.data.vqa.vocabulary import Vocabulary
 
 NO_ANSWER = -100
 """in place of an answer: there is none, so that neither the loss nor a count sees the question"""
@@ -30,10 +33,9 @@ class Batch(NamedTuple):
     """(B, Q) index of the kind of question"""
     centre: Tensor | None = None
     """(B, 2) x and y of the object's centre, in units of the image's width and height"""
-    point: Tensor | None = None
-    """(B, T, 2) x and y of things and of points where there is none, in the same units, NaN where an image has fewer"""
-    meant: Tensor | None = None
-    """(B, Q, T, M) 1 where what is at a point has to do with the answer in one of M ways, 0 elsewhere"""
+    auxiliary: dict[str, Tensor] | None = None
+    """targets of auxiliary supervision: "point" (B, T, 2), x and y of objects and of background points, in the same
+    units, NaN where an image has fewer; "role" (B, Q, T, R), 1 for each role that a point has in a question, else 0"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,10 @@ class Preprocessing:
 
 
 class Dataset(Protocol):
-    """A plain data set, read by arrays of indices: `dataset[np.array([3, 1, 4])]` is a Batch of three images."""
+    """A data set, read by arrays of indices: `dataset[np.array([3, 1, 4])]` is a Batch of three images.
+
+    Training knows no data set by name: what one of them has and others lack, it says here.
+    """
 
     name: str
     """with its version: "sort-of-clevr-v1" """
@@ -65,6 +70,20 @@ class Dataset(Protocol):
     """the names of the answers or classes, in the order of their indices"""
     kinds: tuple[str, ...]
     """the names of the kinds of questions; empty where nothing is asked"""
+    vocabulary: Vocabulary | None = None
+    """the words of its questions; None where questions are not in words"""
+    augments: bool = False
+    """whether `augment` changes a batch"""
+
+    @property
+    def question_groups(self) -> Mapping[str, slice]:
+        """Groups of kinds whose accuracy is reported too: name and slice of `kinds`."""
+        return {}
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the answer to any of its questions is known."""
+        return True
 
     def __len__(self) -> int: ...
 
@@ -75,8 +94,32 @@ class Dataset(Protocol):
         return permutation(len(self), seed=seed, epoch=epoch)
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """A batch of training images, varied; the batch itself where the data set has no augmentation."""
+        """A batch of training images, augmented; the batch itself where the data set has no augmentation."""
         return batch
+
+    def curriculum(self, batch: Batch) -> Batch | None:
+        """The batch with its easy questions alone, to begin training with; None where there is no curriculum."""
+        return None
+
+    def object_supervision(self, grid: tuple[int, int]) -> "Dataset | None":
+        """Auxiliary supervision: questions about the objects in its images; None where scenes are not annotated.
+
+        Args:
+            grid: rows and columns of the cells that are asked about.
+        """
+        return None
+
+    def referent_supervision(self) -> "Dataset | None":
+        """The same data set with the targets of `Batch.auxiliary`; None where scenes are not annotated."""
+        return None
+
+    def load_embeddings(self, data: Path | None) -> Tensor | None:
+        """Pre-trained embeddings of the vocabulary (words, numbers), NaN where a word has none.
+
+        Args:
+            data: where their files lie, BCN_DATA by default.
+        """
+        return None
 
     def checksum(self) -> str:
         """SHA-256 of everything that this split gives."""

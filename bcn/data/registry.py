@@ -8,6 +8,7 @@ from typing import Literal
 
 from bcn.data import stl10
 from bcn.data.cache import cached_parts
+from bcn.data.clevr_like.supervision import open_annotated
 from bcn.data.dataset import Dataset
 from bcn.data.mnist import affnist, mnist
 from bcn.data.mnist.scaled import make_scaled_mnist
@@ -53,7 +54,7 @@ def _vqa(name: str) -> Entry:
         about=vqa.SOURCES[name].about,
         origin="generated once" if name.startswith("clevr-like") else "published",
         splits=vqa.SPLITS,
-        open=partial(vqa.open_source, name),
+        open=partial(vqa.open_source if name == vqa.OWN else open_annotated, name),
         options=("data", "size", "words", "answers"),
         find=partial(vqa.find_source, name),
         fetch=partial(vqa.require_source, name),

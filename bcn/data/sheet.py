@@ -7,7 +7,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from bcn.data.dataset import Batch, Dataset
 from bcn.data.sort_of_clevr.sentences import to_sentence
-from bcn.data.vqa.dataset import QuestionDataset
 
 WIDTH = 160
 """the least width of a picture on the sheet; smaller images are enlarged by a whole number"""
@@ -58,7 +57,7 @@ def caption(dataset: Dataset, batch: Batch, number: int, letters: int) -> list[s
     lines = []
     for place in np.unique(np.linspace(0, len(asked) - 1, QUESTIONS).round().astype(int)):
         bits, answer = question_QD[asked[place]], int(answer_Q[asked[place]])
-        words = isinstance(dataset, QuestionDataset) and " ".join(dataset.vocabulary.decode(bits.tolist())) + "?"
+        words = dataset.vocabulary is not None and " ".join(dataset.vocabulary.decode(bits.tolist())) + "?"
         said = dataset.answers[answer] if answer >= 0 else "(not known)"
         lines += textwrap.wrap(f"{words or to_sentence(bits)} {said}", letters, subsequent_indent="   ")
     return lines

@@ -45,6 +45,8 @@ PADDING = 4
 
 @dataclass(eq=False)
 class Stl10(ArrayDataset):
+    augments = True
+
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         """Pad by 4 black pixels and crop 96x96 at random (appendix A), each image elsewhere."""
         image_BCHW, _ = random_crop(pad(batch.image, [PADDING] * 4), PADDING, generator)

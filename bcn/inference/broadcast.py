@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from bcn.training.evaluate import ask as forward
+from bcn.training.forward import forward
 
 
 class Pooled(NamedTuple):

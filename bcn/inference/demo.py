@@ -11,7 +11,7 @@ from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr import to_sentence
 from bcn.inference.overlay import overlay, write_image
 from bcn.inference.reasoner import EncodedQuestions, Reasoner, load
-from bcn.training.evaluate import evaluate, metrics
+from bcn.training.metrics import compute_metrics, evaluate
 
 WEIGHTS = "sort-of-clevr/multirn-h"
 SCENES, SHOWN, EACH = 500, 4, 6
@@ -27,7 +27,7 @@ def demo(directory: Path, *, published: Mapping[str, float], weights: str = WEIG
     """
     reasoner = load(weights)
     dataset = open_dataset(reasoner.description["data"], "test", images=SCENES, seed=seed, questions="all")
-    measured = metrics(evaluate(reasoner.model, dataset, batch_size=20, localise=False), dataset)
+    measured = compute_metrics(evaluate(reasoner.model, dataset, batch_size=20, localise=False), dataset)
     print(f"{SCENES} new scenes, all 36 questions about each, {weights}\n")
     print(f"{'kind':16} {'ours':>6}  {'95 % interval':>14}  {'paper':>5}")
     for kind, counts in measured.items():

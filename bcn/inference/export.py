@@ -24,8 +24,7 @@ from bcn.errors import BcnError, did_you_mean
 from bcn.inference.reasoner import Reasoner
 from bcn.io import atomic_write
 from bcn.models.registry import image_shape
-from bcn.training.checkpoint import save_weights
-from bcn.training.weights import load_trained
+from bcn.training.weights import load_model, write_weights
 
 TOLERANCE = 1e-4
 """the largest accepted difference, relative to the largest output, or to 1 where all outputs are smaller
@@ -238,8 +237,8 @@ def write_safetensors(reasoner: Reasoner, path: Path) -> ExportResult:
         words=True if reasoner.takes_words else None,
     )
     with atomic_write(path) as temporary:
-        save_weights(temporary, reasoner.model.state_dict(), reasoner.description)
-        model, _ = load_trained(temporary)
+        write_weights(temporary, reasoner.model.state_dict(), reasoner.description)
+        model, _ = load_model(temporary)
         difference = compare(reasoner, lambda *inputs: _outputs(model(*inputs)), shapes)
     return ExportResult(path, shapes, difference)
 

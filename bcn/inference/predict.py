@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from bcn.data.vqa.dataset import QuestionDataset
-from bcn.training.evaluate import ask, check_fit
+from bcn.training.forward import check_fit, forward
 
 
 class Prediction(NamedTuple):
@@ -28,7 +28,7 @@ def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size
     for start in range(0, len(dataset), batch_size):
         rows = range(start, min(start + batch_size, len(dataset)))
         batch = dataset[rows]
-        logits_BQA, _ = ask(model, dataset.preprocessing(batch.image), batch.question)
+        logits_BQA, _ = forward(model, dataset.preprocessing(batch.image), batch.question)
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
             for question, answer in zip(dataset.questions(row), answers, strict=False):

@@ -20,7 +20,7 @@ from bcn.inference.answer import Answer
 from bcn.inference.broadcast import Broadcast, Output, forward_with_broadcast, pool
 from bcn.io import checksum, read_json
 from bcn.models.registry import image_shape, list_models
-from bcn.training.weights import load_trained
+from bcn.training.weights import load_model
 
 WEIGHTS = Path(__file__).parent / "weights"
 REQUIRED = ("model", "answers", "kinds", "preprocessing", "data", "scale", "localise")
@@ -190,10 +190,10 @@ def load(name: str | Path) -> Reasoner:
         path = WEIGHTS / entry["file"]
         if not path.exists() or checksum(path) != entry["sha256"]:
             raise BcnError(f"the file of the weights {name} is missing or damaged; install bcn again")
-        return Reasoner(str(name), *load_trained(path))
+        return Reasoner(str(name), *load_model(path))
     path = Path(name)
     if path.exists():
-        return Reasoner(path.name, *load_trained(path))
+        return Reasoner(path.name, *load_model(path))
     if index and str(name) in list_models():
         raise BcnError(
             f"no weights of {name} are shipped, only of {', '.join(index)}: train it (`bcn recipes` names the recipes) "

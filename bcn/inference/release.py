@@ -12,7 +12,7 @@ from bcn.models.registry import image_shape
 from bcn.training.recipe import Recipe
 from bcn.training.record import cpu_minutes
 from bcn.training.run import find_run
-from bcn.training.weights import load_trained, weights_file
+from bcn.training.weights import find_weights, load_model
 
 
 def release(path: Path, *, directory: Path = WEIGHTS) -> str:
@@ -23,13 +23,13 @@ def release(path: Path, *, directory: Path = WEIGHTS) -> str:
         directory: of the index.
     """
     run = find_run(path)
-    recipe, record, source = run.recipe, run.record(), weights_file(run.path)
+    recipe, record, source = run.recipe, run.record(), find_weights(run.path)
     name = f"{recipe.model.split('/')[0]}/{recipe.name.split('/')[-1]}"
     if record is None:
         raise BcnError(f"{run.path} is not finished; let `bcn train` end it first")
     if run.manifest["overridden"]:
         raise BcnError(f"{run.path} was trained with --set; only an unchanged recipe is released, so train that")
-    description, index = load_trained(source)[1], list_weights(directory)
+    description, index = load_model(source)[1], list_weights(directory)
     epoch = record["best_epoch"] or recipe.epochs
     origin = {"recipe": recipe.name, "scale": recipe.scale, "seed": run.manifest["seed"], "epoch": epoch}
     if description | origin != description:
@@ -52,7 +52,7 @@ def _origin(entry: dict[str, Any]) -> str:
 
 def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
     """The index entry of a weights file; the tests recompute it."""
-    description = load_trained(file)[1]
+    description = load_model(file)[1]
     name = description["model"]
     model, image = on_meta(name, **description["arguments"]), image_shape(name)
     metrics = record["metrics"]["test"]

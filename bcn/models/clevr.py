@@ -16,16 +16,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bcn.errors import BcnError
 from bcn.layers.baselines.attention import StackedAttention
 from bcn.layers.baselines.conv_block import Block
 from bcn.layers.baselines.film import Film
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.look import Look, at
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.blocks import blocks, mlp
 from bcn.models.question_encoder import QuestionEncoder, lengths
-from bcn.models.registry import create_model, image_shape, register
+from bcn.models.registry import register
 from bcn.models.relation_model import Flattened, QuestionAnswerer, RelationModel
 
 IMAGE = (3, 128, 128)
@@ -33,8 +31,6 @@ IMAGE = (3, 128, 128)
 NUM_ANSWERS = 28
 OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD = 1.0, 0.55, 0.06
 """of objects, which leave a BatchNorm, of coordinates, and of questions that differ in a word, at the start"""
-QUIET, SILENT = 0.3, -0.4
-"""weights, as a share of what they would be, and biases at the start of what is taught to point"""
 VOCAB_SIZE = 90
 """about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
 
@@ -111,69 +107,6 @@ def _multirn(
     return QuestionAnswerer(
         question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
     )
-
-
-def grid(name: str) -> tuple[int, int]:
-    """Rows and columns of the map of objects that a model has of an image of its size."""
-    with torch.device("meta"):
-        model = create_model(name)
-        if not isinstance(model, QuestionAnswerer) or not isinstance(model.answer, RelationModel):
-            raise BcnError(f"{name} sees no objects to be taught with: train with auxiliary=none")
-        rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
-    return rows, columns
-
-
-def sight(model: nn.Module, kinds: int, answers: int) -> RelationModel:
-    """What a model's CNN is taught to see with: it answers for each place by itself, and is then left behind.
-
-    One linear layer: what it can tell apart, g can as well from its first layer on.
-    """
-    encoder = cast(nn.Sequential, cast(RelationModel, model.answer).encoder)
-    channels = cast(Block, encoder[-1]).conv.out_channels
-    return RelationModel(encoder, Look(kinds), nn.Linear(channels + kinds, answers))
-
-
-class Pointing(nn.Module):
-    """A model that points at the things that are meant, and answers: what it is taught with, and then left behind.
-
-    A multiRN points with g: each of its channels stands for one of the ways in which an object has to do with the
-    answer, and is silent for objects that do not, so that only what is meant is in the sum. A model that says nothing
-    of an object by itself says it of all places at once, by a linear layer on the one that its answer comes from.
-
-    B images with T points, Q questions about each, A answers, n objects, M ways, each in c channels.
-    """
-
-    answers = True
-    """whether it answers too"""
-
-    def __init__(self, model: QuestionAnswerer, ways: int, objects: int) -> None:
-        super().__init__()
-        answer = cast(RelationModel, model.answer)
-        last = answer.relation.g[-1] if isinstance(answer.relation, MultiRelation) else None
-        if last is None:
-            heard = cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features
-            last = self.point = nn.Linear(heard, objects * ways)
-        self.model, self.ways = model, ways  # the model after the layer that points, as it is its last that answers
-        # Nearly all is to be silent: where that has to be learned first, the CNN forgets what it sees.
-        with torch.no_grad():
-            cast(Tensor, last.weight).mul_(QUIET)
-            cast(Tensor, last.bias).fill_(SILENT)
-
-    def forward(self, image_BCHW: Tensor, question: Tensor, point_BT2: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Logits of answers (B, Q, A), where it answers; (B, Q, T, c, M), above 0 for what is meant; objects (B, T)."""
-        answer = cast(RelationModel, self.model.answer)
-        relation, f = answer.relation, cast(nn.Sequential, answer.f)
-        map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question_encoder(question)
-        object_BT = at(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
-        if isinstance(relation, MultiRelation):
-            logits_BQA = f(relation(map_BCHW, question_BQD)) if self.answers else None
-            pointed_BQTG = relation.each(map_BCHW, question_BQD, object_BT)
-        else:
-            hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
-            logits_BQA = f[-1](hidden_BQH) if self.answers else None
-            pointed_BQnM = self.point(hidden_BQH).unflatten(-1, (-1, self.ways))
-            pointed_BQTG = pointed_BQnM.take_along_dim(object_BT[:, None, :, None], 2)
-        return logits_BQA, pointed_BQTG.unflatten(-1, (-1, self.ways)), object_BT
 
 
 @register("clevr/q-type", image=IMAGE)

@@ -68,12 +68,12 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
     from bcn.data.dataset import Dataset
     from bcn.data.registry import missing_files
     from bcn.data.vqa.sources import SOURCES
+    from bcn.training.auxiliary import open_supervision
     from bcn.training.distributed import Ranks
     from bcn.training.environment import default_threads
     from bcn.training.interrupts import Stop
     from bcn.training.loop import Trainer
-    from bcn.training.recipe import phases
-    from bcn.training.splits import Sets, open_for, taught
+    from bcn.training.splits import Splits, open_for
 
     data = recipe.data
     torch.set_num_threads(default_threads() if alone else 1)
@@ -83,19 +83,19 @@ def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
         dataset: Dataset = synthetic_questions(data.name, images=data.train)
     else:
         dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
-    dataset, sight = taught(recipe, dataset, None)
-    sets = Sets(dataset, None, dataset, {}, sight=sight)
-    trainer = Trainer(recipe, 0, sets, ranks=Ranks(), stop=Stop())
+    dataset, objects = open_supervision(recipe, dataset)
+    splits = Splits(dataset, None, dataset, {}, objects)
+    trainer = Trainer(recipe, 0, splits, ranks=Ranks(), stop=Stop())
     at, seconds = trainer.state.position, 0.0
-    for epochs in phases(recipe).values():
-        model, taken = trainer.distributed(), list[float]()
+    for stage in trainer.stages:
+        taken = list[float]()
         while len(taken) < 4 and sum(taken) < ENOUGH_SECONDS:
             began = time.perf_counter()
-            batch = trainer.load(np.arange(min(recipe.batch_size, len(trainer.training))))
-            trainer.step(model, batch, answers=int((batch.answer >= 0).sum()))
+            batch = trainer.load(np.arange(min(recipe.batch_size, len(stage.data))))
+            trainer.step(stage.loss, batch, answers=int((batch.answer >= 0).sum()))
             taken.append(time.perf_counter() - began)
-        seconds += min(taken) * epochs / recipe.epochs
-        at.epoch += epochs
+        seconds += min(taken) * stage.epochs / recipe.epochs
+        at.epoch += stage.epochs
     return Estimate(seconds, trainer.total, torch.get_num_threads())
 
 

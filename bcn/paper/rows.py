@@ -14,7 +14,7 @@ from bcn.models.cost import paper_cost
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.records import Estimate, Measured, Result, estimate_of, results_of
 from bcn.paper.tables import OBJECTS, Table, find_table, published_rows
-from bcn.training.evaluate import wilson
+from bcn.training.metrics import wilson
 from bcn.training.progress import duration
 from bcn.training.recipe import Recipe
 

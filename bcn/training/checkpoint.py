@@ -1,4 +1,4 @@
-"""Weights and checkpoints on disk, written so that a crash at any moment leaves a whole one behind.
+"""Checkpoints on disk, written so that a crash at any moment leaves a whole one behind.
 
 A checkpoint is three files: step-N.safetensors (weights), step-N.pt (everything else, loadable with weights_only=True)
 and step-N.json, written last, with the checksums of the other two: where it is missing or disagrees, N does not count.
@@ -14,32 +14,14 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from bcn.errors import BcnError
 from bcn.io import atomic_write, write_json
 from bcn.training.progress import say
+from bcn.training.weights import write_weights
 
 KEEP = 2
-
-
-def save_weights(path: Path, weights: dict[str, Tensor], description: dict[str, Any]) -> str:
-    """Write a safetensors file and give its checksum. One metadata key keeps the file byte-stable from save to save."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    content = safetensors.torch.save(tensors, metadata={"bcn": json.dumps(description, sort_keys=True)})
-    return _write(path, content)
-
-
-def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights of a file, and what it says about them (empty for a file that is not ours)."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        return weights, json.loads(metadata.get("bcn", "{}"))
-    except (SafetensorError, OSError, ValueError) as error:
-        raise BcnError(f"{path} is not a whole safetensors file ({error}); use another copy of it") from error
 
 
 def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -49,13 +31,11 @@ def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: 
         # written beside the whole one of the same step, not over it
         last = there[-1].removeprefix(name.name).lstrip("-")
         name = folder / f"{name.name}-{int(last or 0) + 1:04d}"
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
     try:
         checksums = {
             "step": step,
-            "weights": save_weights(name.with_suffix(".safetensors"), weights, {}),
-            "state": _write(name.with_suffix(".pt"), buffer.getvalue()),
+            "weights": write_weights(name.with_suffix(".safetensors"), weights, {}),
+            "state": _write_state(name.with_suffix(".pt"), state),
         }
         write_json(name.with_suffix(".json"), checksums)
     finally:
@@ -88,7 +68,9 @@ def _names(folder: Path) -> list[Path]:
     return sorted(path.with_suffix("") for path in folder.glob("step-*.json"))
 
 
-def _write(path: Path, content: bytes) -> str:
+def _write_state(path: Path, state: dict[str, Any]) -> str:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
     with atomic_write(path) as temporary:
-        temporary.write_bytes(content)
-    return hashlib.sha256(content).hexdigest()
+        temporary.write_bytes(buffer.getvalue())
+    return hashlib.sha256(buffer.getvalue()).hexdigest()

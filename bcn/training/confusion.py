@@ -6,16 +6,16 @@ import torch
 
 from bcn.errors import BcnError
 from bcn.io import atomic_write
-from bcn.training.evaluate import Tally
+from bcn.training.metrics import Counts
 
 
-def draw_confusion(tally: Tally, answers: tuple[str, ...], path: Path) -> None:
+def draw_confusion(counts: Counts, answers: tuple[str, ...], path: Path) -> None:
     """Write a PNG with the share of each row in the colour and the count as a number; empty rows stay white."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise BcnError("a confusion picture needs matplotlib: pip install 'bcn[plot]'") from error
-    count_TA = tally.confusion_KTA.sum(0)
+    count_TA = counts.confusion_KTA.sum(0)
     true = (*answers, "any other")
     if not count_TA[-1].any():
         count_TA, true = count_TA[:-1], answers
@@ -31,6 +31,6 @@ def draw_confusion(tally: Tally, answers: tuple[str, ...], path: Path) -> None:
     axes.set_yticks(range(len(true)), true)
     axes.set_xlabel("answer given")
     axes.set_ylabel("true answer")
-    axes.set_title(f"{tally.correct:,} of {tally.total:,} right", fontsize=10)
+    axes.set_title(f"{counts.correct:,} of {counts.total:,} right", fontsize=10)
     with atomic_write(path) as temporary:
         figure.savefig(temporary, format="png", dpi=150)

@@ -33,7 +33,7 @@ class Ranks:
     local_world: int = 1
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the one process that writes and speaks."""
         return self.rank == 0
 
@@ -59,13 +59,13 @@ class Ranks:
         """The mean of every rank's tensor, put in its place."""
         return self.sum(tensor).div_(self.world)
 
-    def least(self, tensor: Tensor) -> Tensor:
+    def all_reduce_min(self, tensor: Tensor) -> Tensor:
         """The smallest of every rank's tensor."""
         if self.world > 1:
             dist.all_reduce(tensor, dist.ReduceOp.MIN)
         return tensor
 
-    def same(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         """The first rank's value, on every rank."""
         if self.world == 1:
             return value
@@ -81,7 +81,7 @@ class Ranks:
         return values
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def raise_on_all(self) -> Iterator[None]:
         """What one rank refuses in this block, every rank refuses, in the same words. No collectives in it."""
         refused = None
         try:
@@ -92,7 +92,7 @@ class Ranks:
         if sentences:
             raise BcnError(sentences[0]) from refused
 
-    def align(self, model: nn.Module) -> None:
+    def sync_buffers(self, model: nn.Module) -> None:
         """Give every rank the first one's weights and BatchNorm statistics."""
         if self.world > 1:
             for tensor in model.state_dict().values():
@@ -133,7 +133,7 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
 
 
 @contextmanager
-def joined() -> Iterator[Ranks]:
+def process_group() -> Iterator[Ranks]:
     """Join the other processes, prove that they are all there, and leave them at the end.
 
     Others only see that a rank is gone: why the first to leave left is in the store, so that they end the same way.
@@ -194,6 +194,6 @@ def _store(ranks: Ranks) -> Any:
     """
     host, port, agents = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), ranks.world // ranks.local_world
     kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = dist.TCPStore(host, port, ranks.world, is_master=ranks.first and not kept)  # type: ignore[attr-defined]
+    store = dist.TCPStore(host, port, ranks.world, is_master=ranks.is_main and not kept)  # type: ignore[attr-defined]
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if agents == 1 else "0"
     return dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]

@@ -5,13 +5,15 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-import bcn
+from bcn import __version__
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
@@ -22,6 +24,16 @@ def keep_memory() -> bool:
         return False
     libc = ctypes.CDLL(None)
     return bool(libc.mallopt(M_MMAP_THRESHOLD, 1 << 30) and libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1))
+
+
+@contextmanager
+def flush_denormals() -> Iterator[None]:
+    """Round denormal numbers to zero: weight decay shrinks unused weights to them, and products are then far slower."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def cores() -> int:
@@ -38,7 +50,7 @@ def default_threads(local_ranks: int = 1) -> int:
 
 def versions() -> dict[str, str]:
     return {
-        "bcn": bcn.__version__,
+        "bcn": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -47,7 +59,7 @@ def versions() -> dict[str, str]:
 
 def commit() -> dict[str, Any] | None:
     """The commit of the checkout that the package runs from, and whether tracked files differ; None outside git."""
-    package = Path(bcn.__file__).parent
+    package = Path(__file__).parents[1]
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(package), *arguments]

@@ -4,30 +4,11 @@ from dataclasses import asdict
 from typing import Any
 
 from bcn.data.dataset import Dataset
-from bcn.data.vqa.dataset import QuestionDataset
 from bcn.models.cost import count_parameters, reference_macs
 from bcn.training.environment import commit, machine, versions
 from bcn.training.recipe import Recipe
 from bcn.training.run import Run
 from bcn.training.state import State
-
-
-def describe(recipe: Recipe, dataset: Dataset, seed: int, epoch: int | None) -> dict[str, Any]:
-    """What a weights file says of itself: enough to build the model, prepare its inputs and name the answer."""
-    words = {"words": list(dataset.vocabulary.words)} if isinstance(dataset, QuestionDataset) else {}
-    return words | {
-        "model": recipe.model,
-        "arguments": dict(recipe.arguments),
-        "data": recipe.data.name,
-        "preprocessing": asdict(dataset.preprocessing),
-        "answers": list(dataset.answers),
-        "kinds": list(dataset.kinds),
-        "localise": recipe.localise,
-        "recipe": recipe.name,
-        "scale": recipe.scale,
-        "seed": seed,
-        "epoch": epoch,
-    }
 
 
 def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +18,7 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found:
     Seconds are those of the work that led to the result: what a crash threw away is not in them. CPU seconds are the
     first rank's.
     """
-    state.tick()
+    state.update_clock()
     at = state.position
     channels, height, width = dataset[[0]].image.shape[1:]
     return {

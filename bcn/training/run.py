@@ -106,7 +106,7 @@ def find_begun(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
 
 
 @contextmanager
-def opened(
+def open_run(
     recipe: Recipe, *, seed: int, runs: Path, data: dict[str, str], overrides: Sequence[str], threads: int, ranks: int
 ) -> Iterator[Run]:
     """The run's directory, made or found again, and held against a second process that would train the same run.

@@ -1,35 +1,33 @@
-"""Everything that a step changes; order of samples, augmentation, dropout and rate are functions of the position."""
+"""Everything that a step changes. Sample order, augmentation, dropout and learning rate follow from the position."""
 
 import copy
-import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bcn.data.clevr_like.pointing import WAYS
-from bcn.data.clevr_like.sight import ANSWERS, KINDS
 from bcn.errors import BcnError
-from bcn.models.clevr import Pointing, grid, sight
 from bcn.models.registry import create_model
 from bcn.models.relation_model import QuestionAnswerer
+from bcn.training.auxiliary import make_heads
 from bcn.training.optim.schedule import make_optimiser
-from bcn.training.recipe import Auxiliary, Recipe
+from bcn.training.recipe import Recipe
+from bcn.training.splits import Splits
 
 NEVER = 2**62
 """a step that no run comes to"""
 
 
-def derive(*numbers: int) -> int:
-    """A seed for each place in a run: decided by the run's seed and the place, and unlike its neighbours'."""
+def derive_seed(*numbers: int) -> int:
+    """A seed for each place in a run, a function of the run's seed and the place."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
 def seed_device(seed: int, device: torch.device) -> None:
-    """Seed what a step draws from: torch.manual_seed would seed every kind of device there is, in a quarter of a ms."""
+    """Seed one device: torch.manual_seed would seed every kind of device there is, in a quarter of a ms."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)
@@ -58,11 +56,10 @@ class Position:
 class State:
     model: nn.Module
     optimiser: torch.optim.Optimizer
-    average: nn.Module | None
-    sight: nn.Module | None = None
-    """what the CNN is taught to see with"""
-    pointing: nn.Module | None = None
-    """what the model is taught to point with"""
+    ema: nn.Module | None
+    """the exponential moving average of the model"""
+    heads: nn.ModuleDict
+    """of auxiliary supervision, trained beside the model"""
     best: dict[str, Tensor] | None = None
     position: Position = field(default_factory=Position)
     loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
@@ -71,25 +68,19 @@ class State:
     """sum over the steps since the last line of metrics.jsonl"""
     first_bad: Tensor = field(default_factory=lambda: torch.tensor(NEVER))
     """the first step whose loss was not finite"""
-    _since: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
+    _clock: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
 
     @classmethod
-    def begin(cls, recipe: Recipe, *, seed: int, device: torch.device, vectors: Tensor | None = None) -> "State":
-        auxiliary = recipe.auxiliary or Auxiliary()
-        torch.manual_seed(derive(seed))
-        model = create_model(recipe.model, **dict(recipe.arguments)).to(device)
-        if vectors is not None and isinstance(model, QuestionAnswerer):
-            model.question_encoder.load_word_embeddings(vectors)
-        seeing = sight(model, len(KINDS), len(ANSWERS)).to(device) if auxiliary.object_epochs else None
-        objects = math.prod(grid(recipe.model)) if auxiliary.referent_epochs else 0
-        pointing = (
-            Pointing(cast(QuestionAnswerer, model), WAYS, objects).to(device) if auxiliary.referent_epochs else None
-        )
-        # Where it is taught, the model is last, for its own last layer to be the one that Muon leaves to Adam.
-        taught = [part for part in (seeing, pointing) if part is not None]
-        optimiser = make_optimiser(recipe.optim, nn.ModuleList([*taught, model]) if taught else model)
-        average = None if recipe.optim.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
-        state = cls(model, optimiser, average, seeing, pointing)
+    def begin(cls, recipe: Recipe, splits: Splits, *, seed: int, device: torch.device) -> "State":
+        torch.manual_seed(derive_seed(seed))
+        model = create_model(recipe.model, **splits.model_arguments(recipe)).to(device)
+        if splits.embeddings is not None and isinstance(model, QuestionAnswerer):
+            model.question_encoder.load_word_embeddings(splits.embeddings)
+        heads = make_heads(recipe, model, splits.train, splits.objects).to(device)
+        # The model comes last, for its own last layer to be the one that Muon leaves to Adam.
+        optimiser = make_optimiser(recipe.optim, nn.ModuleList([*heads.values(), model]))
+        ema = None if recipe.optim.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
+        state = cls(model, optimiser, ema, heads)
         state.loss, state.recent, state.first_bad = (
             tensor.to(device) for tensor in (state.loss, state.recent, state.first_bad)
         )
@@ -97,8 +88,13 @@ class State:
 
     @property
     def evaluated(self) -> nn.Module:
-        """The model that is validated, tested and kept: the average where there is one."""
-        return self.model if self.average is None else self.average
+        """The model that is validated, tested and kept: the EMA where there is one."""
+        return self.model if self.ema is None else self.ema
+
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """Every parameter that the optimiser trains, those of auxiliary heads included."""
+        return [parameter for group in self.optimiser.param_groups for parameter in group["params"]]
 
     def count(self, loss: Tensor, *, answers: int, seconds: float) -> None:
         """A step is done: add its loss up without waiting for its value, and move on."""
@@ -116,8 +112,7 @@ class State:
     def check_finite(self) -> None:
         """Stop a run whose loss or weights are no longer numbers, before anything good on disk is replaced."""
         step = int(self.first_bad)
-        trained = (tensor for group in self.optimiser.param_groups for tensor in group["params"])
-        if step == NEVER and not all(bool(tensor.isfinite().all()) for tensor in trained):
+        if step == NEVER and not all(bool(parameter.isfinite().all()) for parameter in self.trained):
             step = self.position.step - 1
         if step != NEVER:
             raise BcnError(
@@ -133,22 +128,21 @@ class State:
         self.position.best_epoch, self.position.best_score = self.position.epoch + 1, score
         return True
 
-    def tick(self) -> None:
-        """Add the time since the last tick to the run's."""
+    def update_clock(self) -> None:
+        """Add the time since the last update to the run's."""
         now = time.perf_counter(), time.process_time()
-        self.position.seconds += now[0] - self._since[0]
-        self.position.cpu_seconds += now[1] - self._since[1]
-        self._since = now
+        self.position.seconds += now[0] - self._clock[0]
+        self.position.cpu_seconds += now[1] - self._clock[1]
+        self._clock = now
 
     def dump(self) -> dict[str, Any]:
         """All but the model's weights, in types that torch.load(weights_only=True) takes."""
-        self.tick()
+        self.update_clock()
         return {
             "position": dict(vars(self.position)),
             "optimiser": self.optimiser.state_dict(),
-            "average": None if self.average is None else dict(self.average.state_dict()),
-            "sight": None if self.sight is None else dict(self.sight.state_dict()),
-            "pointing": None if self.pointing is None else dict(self.pointing.state_dict()),
+            "ema": None if self.ema is None else dict(self.ema.state_dict()),
+            "heads": dict(self.heads.state_dict()),
             "best": self.best,
             "loss": self.loss,
             "recent": self.recent,
@@ -157,12 +151,9 @@ class State:
     def load(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.model.load_state_dict(weights)
         self.optimiser.load_state_dict(state["optimiser"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
-        if self.sight is not None:
-            self.sight.load_state_dict(state["sight"])
-        if self.pointing is not None:
-            self.pointing.load_state_dict(state["pointing"])
+        self.heads.load_state_dict(state["heads"])
+        if self.ema is not None:
+            self.ema.load_state_dict(state["ema"])
         self.best = state["best"]
         self.position = Position(**state["position"])
         self.loss.copy_(state["loss"])

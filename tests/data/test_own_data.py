@@ -20,11 +20,12 @@ from bcn.data.images import read_image, to_rgb_or_gray
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.layouts import read_questions
 from bcn.paper.recipes import find_recipe
-from bcn.training.evaluate import evaluate, loss_sum
 from bcn.training.loop import train
+from bcn.training.losses import answer_loss
+from bcn.training.metrics import evaluate
 from bcn.training.recipe import Data
-from bcn.training.splits import Sets
-from bcn.training.weights import load_trained
+from bcn.training.splits import Splits
+from bcn.training.weights import load_model
 
 
 @pytest.fixture(scope="module")
@@ -178,14 +179,14 @@ def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> Non
     logits = torch.randn(*batch.answer.shape, len(dataset.answers))
     known = batch.answer >= 0
     by_hand = -logits.log_softmax(-1)[known][torch.arange(4), batch.answer[known]].sum()
-    torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
-    tally = evaluate(load_trained(run)[0], dataset, batch_size=3)
+    torch.testing.assert_close(answer_loss(logits, None, batch, localise=False), by_hand)
+    tally = evaluate(load_model(run)[0], dataset, batch_size=3)
     assert tally.mean_loss == pytest.approx(tally.loss / 4)
 
 
 def test_own_images_have_the_size_of_the_model(mine: Path, tmp_path: Path) -> None:
     recipe = replace(find_recipe("own", "smoke"), model="clevr/multirn-h-224", epochs=1)
-    assert Sets.open(recipe, mine).train[[0]].image.shape == (1, 3, 224, 224)
+    assert Splits.open(recipe, mine).train[[0]].image.shape == (1, 3, 224, 224)
     record = train(recipe, seed=0, runs=tmp_path, data=mine)
     run = tmp_path / record["run"]
     evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(mine), "--images", "1", "--json"])
@@ -199,7 +200,7 @@ def test_own_images_have_the_size_of_the_model(mine: Path, tmp_path: Path) -> No
         (asked,) = bcn.load(run).ask(mine / line["image"], line["question"])
         assert asked.answer == said["answer"]
     with pytest.raises(BcnError, match="did you mean 'clevr/multirn'"):
-        Sets.open(replace(recipe, model="clver/multirn"), mine)
+        Splits.open(replace(recipe, model="clver/multirn"), mine)
 
 
 def test_there_must_be_answers_to_learn_from_and_to_choose_by(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from torch import nn
 from bcn import create_model
 from bcn.data.dataset import Preprocessing
 from bcn.paper.recipes import find_recipe
-from bcn.training.checkpoint import save_weights
 from bcn.training.loop import train
-from bcn.training.record import describe
 from bcn.training.run import run_id
+from bcn.training.weights import describe_weights, write_weights
 
 
 @cache
@@ -66,9 +65,9 @@ def digit_weights(model: str = "scaled-mnist/bcn") -> Path:
     torch.manual_seed(0)
     network = ink_extent() if model == "scaled-mnist/bcn" else create_model(model)
     recipe = find_recipe(f"table1/{model.split('/')[1]}", "smoke")
-    dataset = SimpleNamespace(preprocessing=Preprocessing(), answers=tuple("0123456789"), kinds=())
+    dataset = SimpleNamespace(preprocessing=Preprocessing(), answers=tuple("0123456789"), kinds=(), vocabulary=None)
     path = _folder() / f"{model.replace('/', '-')}.safetensors"
-    save_weights(path, network.state_dict(), describe(recipe, dataset, 0, 1))
+    write_weights(path, network.state_dict(), describe_weights(recipe, dataset, arguments={}, seed=0, epoch=1))
     return path
 
 
@@ -90,5 +89,5 @@ def word_weights(model: str = "clevr/multirn") -> Path:
         "words": list(words),
     }
     path = _folder() / f"{model.replace('/', '-')}.safetensors"
-    save_weights(path, create_model(model, **arguments).state_dict(), description)
+    write_weights(path, create_model(model, **arguments).state_dict(), description)
     return path

@@ -19,9 +19,8 @@ from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import tokens
 from bcn.io import data_root
 from bcn.paper.recipes import find_recipe
-from bcn.training.checkpoint import save_weights
 from bcn.training.environment import commit, default_threads
-from bcn.training.record import describe
+from bcn.training.weights import describe_weights, write_weights
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +61,8 @@ def weights_of(model: str, directory: Path, path: Path) -> tuple[Path, torch.nn.
     for parameter in built.parameters():
         parameter.data.mul_(3)
     recipe = find_recipe("table4/multirn", "smoke")
-    description = describe(recipe, dataset, 0, 1) | {"model": model, "arguments": arguments}
-    save_weights(path, built.state_dict(), description)
+    description = describe_weights(recipe, dataset, arguments=arguments, seed=0, epoch=1) | {"model": model}
+    write_weights(path, built.state_dict(), description)
     return path, built
 
 
@@ -101,7 +100,7 @@ def test_what_cannot_be_answered_is_said(clevr: Path, tmp_path: Path) -> None:
     assert "ends in .txt" in str(CliRunner().invoke(app, [*ask, "--out", "a.csv"]).exception)
     assert "has no split 'dev'" in str(CliRunner().invoke(app, [*ask, "--split", "dev"]).exception)
     blind = create_model("sort-of-clevr/mlp")
-    save_weights(path, blind.state_dict(), {"model": "sort-of-clevr/mlp", "arguments": {}, "data": "sort-of-clevr-v1"})
+    write_weights(path, blind.state_dict(), {"model": "sort-of-clevr/mlp", "arguments": {}, "data": "sort-of-clevr-v1"})
     said = CliRunner().invoke(app, ask).exception
     assert isinstance(said, BcnError)
     assert "not asked in words" in str(said)

@@ -23,8 +23,7 @@ from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
 from bcn.inference.overlay import overlay, write_image
 from bcn.inference.reasoner import list_weights
-from bcn.training.checkpoint import save_weights
-from bcn.training.weights import load_trained
+from bcn.training.weights import load_model, write_weights
 
 QUESTIONS = ["what is the SHAPE of the red one", "How many things have the same shape as the grey object?"]
 
@@ -188,11 +187,11 @@ def test_what_is_no_image_or_question_is_one_sentence(scene: np.ndarray) -> None
 
 @pytest.mark.parametrize("key", ["answers", "kinds", "preprocessing", "arguments"])
 def test_weights_that_do_not_say_enough_are_one_sentence(key: str, tmp_path: Path) -> None:
-    model, description = load_trained(scene_run())
+    model, description = load_model(scene_run())
     said = {name: value for name, value in description.items() if name != key}
     wrong: Any
     for wrong in (said, []):
-        save_weights(tmp_path / "w.safetensors", model.state_dict(), wrong)
+        write_weights(tmp_path / "w.safetensors", model.state_dict(), wrong)
         with pytest.raises(BcnError, match="give weights that `bcn train` wrote"):
             bcn.load(tmp_path / "w.safetensors")
 

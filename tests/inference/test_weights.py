@@ -19,8 +19,8 @@ from bcn.errors import BcnError
 from bcn.inference.reasoner import WEIGHTS, Reasoner, list_weights, load
 from bcn.inference.release import card, evidence, release
 from bcn.paper.recipes import find_recipe
-from bcn.training.evaluate import evaluate, metrics
 from bcn.training.loop import train
+from bcn.training.metrics import compute_metrics, evaluate
 from bcn.training.recipe import from_json
 
 FRESH = 1000
@@ -147,7 +147,7 @@ def test_shipped_weights_are_as_good_on_fresh_images(name: str, tmp_path: Path, 
         request.getfixturevalue("mnist_sample")
     dataset = fresh_images(entry, reasoner, tmp_path)
     localise = "localisation" in entry["metrics"]
-    measured = metrics(evaluate(reasoner.model, dataset, batch_size=50, localise=localise), dataset)
+    measured = compute_metrics(evaluate(reasoner.model, dataset, batch_size=50, localise=localise), dataset)
     for kind, metric in entry["metrics"].items():
         if isinstance(metric, dict) and "accuracy" in metric:
             accuracy, total = metric["accuracy"], measured[kind]["total"]

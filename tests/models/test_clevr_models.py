@@ -20,12 +20,13 @@ from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe, list_recipes
 from bcn.paper.records import Result
 from bcn.paper.tables import published_rows
-from bcn.training.evaluate import evaluate, loss_sum, metrics
 from bcn.training.loop import train
+from bcn.training.losses import answer_loss
+from bcn.training.metrics import compute_metrics, evaluate
 from bcn.training.recipe import fingerprint
-from bcn.training.splits import Sets
+from bcn.training.splits import Splits
 from bcn.training.state import State
-from bcn.training.weights import load_trained
+from bcn.training.weights import load_model
 
 SMOKE = find_recipe("table4/multirn", "smoke")
 
@@ -127,13 +128,13 @@ def test_padding_is_neither_learned_from_nor_counted(data: Path, tmp_path: Path)
     model = create_model("clevr/multirn", vocab_size=len(test.vocabulary)).eval()
     tally = evaluate(model, test, batch_size=2)
     assert tally.total == 9
-    figures = metrics(tally, test)
+    figures = compute_metrics(tally, test)
     assert figures["all"]["total"] == 9
     assert figures["count"]["total"] + figures["query_attribute"]["total"] == 9
     logits = torch.randn(5, 2, 28)
     asked = batch.answer >= 0
     by_hand = -logits.log_softmax(-1)[asked][torch.arange(9), batch.answer[asked]].sum()
-    torch.testing.assert_close(loss_sum(logits, None, batch, localise=False), by_hand)
+    torch.testing.assert_close(answer_loss(logits, None, batch, localise=False), by_hand)
     record = train(
         replace(find_recipe("table4/lstm", "smoke"), data=replace(SMOKE.data, train=6)), seed=0, runs=tmp_path
     )
@@ -158,11 +159,10 @@ def test_a_run_is_planned_without_its_data(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_five_families_are_those_of_the_kinds() -> None:
-    from bcn.training.evaluate import GROUPS
-
-    for family, part in GROUPS[KINDS].items():
+    groups = synthetic_questions("clevr-v1.0", images=1).question_groups
+    for family, part in groups.items():
         assert KINDS[part] == FAMILIES[family]
-    assert sum(len(KINDS[part]) for part in GROUPS[KINDS].values()) == 13
+    assert sum(len(KINDS[part]) for part in groups.values()) == 13
 
 
 def test_splits_of_published_clevr(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,10 +215,10 @@ def test_glove_starts_the_words_it_has_and_names_the_others(data: Path, tmp_path
     clevr_layout(tmp_path / "clevr-like-v1", {"train": 4, "val": 2, "test": 2})
     glove_file(tmp_path / "glove" / "glove.6B.50d.txt", {"what": 0.25, "is": -0.5, "unasked": 9})
     recipe = replace(SMOKE, word_embeddings="glove")
-    sets = Sets.open(recipe, tmp_path)
+    sets = Splits.open(recipe, tmp_path)
     words = sets.train.vocabulary.words
-    assert "no vector for are, color, how, it, many, there, things" in capsys.readouterr().err
-    state = State.begin(sets.complete(recipe), seed=0, device=torch.device("cpu"), vectors=sets.vectors)
+    assert "no embedding of are, color, how, it, many, there, things" in capsys.readouterr().err
+    state = State.begin(recipe, sets, seed=0, device=torch.device("cpu"))
     weight = state.model.question_encoder.embedding.weight
     assert len(weight) == len(words) + 2
     assert weight[2 + words.index("what")].eq(0.25).all()
@@ -258,7 +258,7 @@ def test_further_test_sets_are_asked_in_the_words_of_the_training_split(data: Pa
     recipe = replace(recipe, data=replace(recipe.data, tests=("clevr-like-v1",)))
     own = clevr_layout(data / "both" / "clevr-like-v1", {"train": 3, "test": 3}).parent
     own_layout(own)
-    sets = Sets.open(recipe, own)
+    sets = Splits.open(recipe, own)
     asked = sets.tests["clevr-like-v1"]
     assert (asked.vocabulary, asked.answers) == (sets.train.vocabulary, sets.train.answers)
     batch = asked[[0]]
@@ -291,7 +291,7 @@ def test_glove_from_the_package(tmp_path: Path) -> None:
 
 def test_the_model_takes_its_sizes_from_the_data(data: Path, tmp_path: Path) -> None:
     train(find_recipe("own", "smoke"), seed=0, runs=tmp_path, data=data / "mine")
-    model, description = load_trained(next(path for path in tmp_path.iterdir() if path.is_dir()))
+    model, description = load_model(next(path for path in tmp_path.iterdir() if path.is_dir()))
     assert description["answers"] == sorted(["red", "green", "blue", "1", "2", "3"])
     words = ["are", "colour", "how", "many", "squares", "the", "there", "what"]
     assert description["words"] == words

@@ -20,8 +20,7 @@ from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
 from bcn.paper.figures.style import write
 from bcn.paper.recipes import find_recipe
-from bcn.training.checkpoint import save_weights
-from bcn.training.record import describe
+from bcn.training.weights import describe_weights, write_weights
 
 WITH_WEIGHTS = {name: draw for name, (_, draw) in FIGURES.items() if isinstance(draw, FromWeights)}
 
@@ -48,7 +47,8 @@ def weights_of(recipe_name: str, dataset: str, tmp_path: Path) -> Path:
     torch.manual_seed(0)
     path = tmp_path / "weights.safetensors"
     model = create_model(recipe.model)
-    save_weights(path, model.state_dict(), describe(recipe, open_dataset(dataset, "test", images=2), 0, 1))
+    split = open_dataset(dataset, "test", images=2)
+    write_weights(path, model.state_dict(), describe_weights(recipe, split, arguments={}, seed=0, epoch=1))
     return path
 
 

@@ -1,6 +1,7 @@
 """Sight and pointing: what scenes teach, and when a run is taught it."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -12,26 +13,26 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
-from bcn.data.clevr_like.pointing import VALUES, PointingDataset, open_pointing
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.clevr_like.sight import open_sight
+from bcn.data.clevr_like.supervision import VALUES, ReferentDataset, open_objects, open_referents
 from bcn.data.dataset import LACKED, NO_ANSWER, Batch
 from bcn.data.vqa.load import open_questions
 from bcn.errors import BcnError
-from bcn.models.clevr import Pointing
 from bcn.models.registry import create_model
 from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe
-from bcn.training.checkpoint import load_weights
-from bcn.training.evaluate import pointing_sum
+from bcn.training.auxiliary import ReferentHead, make_object_head, object_grid, referent_loss
 from bcn.training.interrupts import Interrupted
 from bcn.training.loop import Trainer, train
+from bcn.training.optim.schedule import make_optimiser
 from bcn.training.recipe import Auxiliary, Data, Recipe
 from bcn.training.run import run_id
-from bcn.training.splits import Sets
+from bcn.training.splits import Splits
 from bcn.training.state import State
+from bcn.training.weights import read_weights
 
 IMAGES = {"train": 12, "val": 2, "test": 2}
 WORDS = {
@@ -73,12 +74,12 @@ def test_scenes_that_are_not_whole_are_one_sentence(made: Path, spoil) -> None:
     spoil(content["scenes"][3])
     path.write_text(json.dumps(content))
     with pytest.raises(BcnError, match="scene 3: it does not have an image, objects and relationships"):
-        open_sight(made, open_questions(made, "train"), (8, 8))
+        open_objects(made, open_questions(made, "train"), (8, 8))
 
 
 @pytest.mark.parametrize("grid", [(8, 8), (16, 16)])
 def test_sight_asks_what_is_where(made: Path, grid: tuple[int, int]) -> None:
-    seen = open_sight(made, open_questions(made, "train"), grid)
+    seen = open_objects(made, open_questions(made, "train"), grid)
     assert len(seen) == IMAGES["train"]
     batch, asked = seen[np.arange(len(seen))], set()
     for row, shade in enumerate(batch.image[:, 0, 0, 0].tolist()):
@@ -115,25 +116,25 @@ def fitting(phrase: str, scene: dict) -> set[int]:
     return {number for number, thing in things if all(thing[attribute] == value for attribute, value in said)}
 
 
-def pointed(made: Path) -> PointingDataset:
-    return open_pointing(made, open_questions(made, "train"))
+def pointed(made: Path) -> ReferentDataset:
+    return open_referents(made, open_questions(made, "train"))
 
 
 def test_pointing_tells_which_things_a_question_means(made: Path) -> None:
     """Against the words of questions that have no relation, and for all against the answer that follows."""
     data, plain, empty = pointed(made), 0, 0
     batch = data[np.arange(len(data))]
-    assert batch.meant.shape == (*batch.answer.shape, batch.point.shape[1], 2 * 16)
+    assert batch.auxiliary["role"].shape == (*batch.answer.shape, batch.auxiliary["point"].shape[1], 2 * 16)
     for row, shade in enumerate(batch.image[:, 0, 0, 0].tolist()):
         scene = make_scene(shade)
         pixels = [thing["pixel_coords"][:2] for thing in scene["objects"]]
-        at = batch.point[row][~batch.point[row].isnan().any(1)]
+        at = batch.auxiliary["point"][row][~batch.auxiliary["point"][row].isnan().any(1)]
         things = torch.tensor(pixels) / torch.tensor([480, 320])
         assert torch.allclose(at[: len(things)], things)
         assert (at[len(things) :, None] - things).abs().amax(-1).min() > 0.125  # nothing is there, or near
         empty += len(at) - len(things)
         for words, answer, kind, meant in zip(
-            batch.question[row], batch.answer[row], batch.kind[row], batch.meant[row], strict=True
+            batch.question[row], batch.answer[row], batch.kind[row], batch.auxiliary["role"][row], strict=True
         ):
             if answer < 0:
                 continue
@@ -176,23 +177,26 @@ def test_images_and_the_places_of_their_things_are_moved_and_mirrored_together(m
     """A bright pixel where each thing is stays where it is told to be, unless it left the image."""
     data = pointed(made)
     batch = data[np.arange(len(data))]
-    image, places = torch.zeros_like(batch.image), (batch.point * 128).long()
-    there = ~batch.point.isnan().any(-1)
+    image, places = torch.zeros_like(batch.image), (batch.auxiliary["point"] * 128).long()
+    there = ~batch.auxiliary["point"].isnan().any(-1)
     for row in range(len(image)):
         for x, y in places[row][there[row]].tolist():
             image[row, :, y, x] = 255
-    batch = batch._replace(image=image, point=(places + 0.5) / 128 + torch.where(there, 0, torch.nan)[..., None])
+    batch = batch._replace(
+        image=image,
+        auxiliary=batch.auxiliary | {"point": (places + 0.5) / 128 + torch.where(there, 0, torch.nan)[..., None]},
+    )
     moved = data.augment(batch, torch.Generator().manual_seed(1))
-    mirrored, found = (moved.point[:, 0] - batch.point[:, 0]).abs()[:, 0] > 17 / 128, 0
+    mirrored, found = (moved.auxiliary["point"][:, 0] - batch.auxiliary["point"][:, 0]).abs()[:, 0] > 17 / 128, 0
     assert 0 < mirrored.sum() < len(mirrored)
     for row in range(len(image)):
-        for x, y in (moved.point[row][there[row]] * 128).tolist():
+        for x, y in (moved.auxiliary["point"][row][there[row]] * 128).tolist():
             if 0 <= x < 128 and 0 <= y < 128:
                 assert moved.image[row, 0, int(y), int(x)] == 255
                 found += 1
     assert found > 40
-    assert moved.point.isnan().any(-1).equal(~there)
-    assert moved.meant.equal(batch.meant)
+    assert moved.auxiliary["point"].isnan().any(-1).equal(~there)
+    assert moved.auxiliary["role"].equal(batch.auxiliary["role"])
 
 
 @pytest.mark.parametrize(("name", "objects"), [("multirn", 64), ("multirn-h", 256), ("cnn-lstm", 64), ("rn", 64)])
@@ -200,7 +204,7 @@ def test_a_model_points_and_answers_as_it_answers_by_itself(name: str, objects: 
     torch.manual_seed(0)
     model = create_model(f"clevr/{name}", vocab_size=9).double().eval()
     ways, channels = 32, 1 if name in ("cnn-lstm", "rn") else 8
-    pointing = Pointing(model, ways, objects).double().eval()
+    pointing = ReferentHead(model, roles=ways, objects=objects).double().eval()
     image, question = torch.rand(2, 3, 128, 128).double(), torch.randint(1, 9, (2, 3, 5))
     thing = torch.rand(2, 4, 2).double()
     thing[1, 3] = torch.nan
@@ -211,8 +215,7 @@ def test_a_model_points_and_answers_as_it_answers_by_itself(name: str, objects: 
     side = int(objects**0.5)
     x, y = thing[0, 2].tolist()
     assert at[0, 2] == side * int(y * side) + int(x * side)
-    pointing.answers = False
-    alone, same, _ = pointing(image, question, thing)
+    alone, same, _ = pointing(image, question, thing, answers=False)
     assert alone is None
     assert torch.equal(points, same)
     moved = thing.clone()
@@ -246,12 +249,11 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     seeing = taught(0, 0)
     for recipe in (seeing, taught(1, 0), taught(1, 1)):
         record = train(recipe, seed=0, runs=tmp_path / "runs", data=made)
-        weights.append(load_weights(tmp_path / "runs" / run_id(recipe, 0) / "last.safetensors")[0])
-        assert record["data"]["objects"] == open_sight(made, open_questions(made, "train"), (8, 8)).checksum()
+        weights.append(read_weights(tmp_path / "runs" / run_id(recipe, 0) / "last.safetensors")[0])
+        assert record["data"]["objects"] == open_objects(made, open_questions(made, "train"), (8, 8)).checksum()
     assert ["accuracy" in epoch for epoch in record["curve"]] == [False, False, True]  # nothing is asked before
     assert record["data"]["train"] == pointed(made).checksum() != open_questions(made, "train").checksum()
-    complete = Sets.open(seeing, made).complete(seeing)
-    begun = State.begin(complete, seed=0, device=torch.device("cpu")).model.state_dict()
+    begun = State.begin(seeing, Splits.open(seeing, made), seed=0, device=torch.device("cpu")).model.state_dict()
     assert begun.keys() == weights[0].keys() == weights[2].keys()  # the heads are not in the model
     seen, shown, asked = (
         {name for name in begun if not torch.equal(before[name], after[name])}
@@ -268,23 +270,28 @@ def test_every_phase_of_a_run_is_measured_with_its_own_steps(made: Path, monkeyp
     taken, step = [], Trainer.step
 
     def noted(self: Trainer, model: torch.nn.Module, *given: object, **named: object) -> torch.Tensor:
-        taken.append((self.state.position.epoch, type(model).__name__, self.answers))
+        stage, _ = self.stage
+        taken.append((self.state.position.epoch, type(model).__name__, stage.answers))
         return step(self, model, *given, **named)
 
     monkeypatch.setattr(Trainer, "step", noted)
     recipe = taught(1, 2)
     estimate = measure(recipe, alone=False)
-    assert set(taken) == {(0, "RelationModel", False), (1, "Pointing", False), (2, "Pointing", True)}
+    assert set(taken) == {(0, "AnswerLoss", False), (1, "ReferentLoss", False), (2, "ReferentLoss", True)}
     assert estimate.steps == 4 * (IMAGES["train"] // 4)
 
 
 @pytest.mark.parametrize("name", ["multirn", "multirn-h", "cnn-lstm", "rn", "cnn-lstm-sa", "film-pixels"])
 def test_in_every_row_the_layer_that_answers_is_the_one_that_muon_leaves_to_adam(name: str) -> None:
     recipe = find_recipe(f"table4/{name}", "cpu")
-    state = State.begin(recipe, seed=0, device=torch.device("cpu"))
-    f = state.model.answer.f
-    assert f[-1].weight not in state.optimiser.matrices
-    assert f[-3].weight in state.optimiser.matrices
+    model = create_model(recipe.model)
+    heads = [
+        make_object_head(model, kinds=5, answers=17),
+        ReferentHead(model, roles=32, objects=math.prod(object_grid(recipe.model))),
+    ]
+    optimiser = make_optimiser(recipe.optim, nn.ModuleList([*heads, model]))
+    assert model.answer.f[-1].weight not in optimiser.matrices
+    assert model.answer.f[-3].weight in optimiser.matrices
 
 
 def test_the_loss_of_pointing_is_that_of_places_that_are_there() -> None:
@@ -305,8 +312,8 @@ def test_the_loss_of_pointing_is_that_of_places_that_are_there() -> None:
                     else:
                         far = max(0.0, said + 0.3) ** 2
                     total += far / 2 / len(places)
-    batch = Batch(torch.zeros(2, 1, 1, 1), answer, point=place, meant=meant)
-    assert float(pointing_sum(pointed, at, batch)) == pytest.approx(total, rel=1e-5)
+    batch = Batch(torch.zeros(2, 1, 1, 1), answer, auxiliary={"point": place, "role": meant})
+    assert float(referent_loss(pointed, at, batch)) == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("stopped_at", [2, 4, 7])  # within sight, within pointing, and within answering
@@ -360,19 +367,19 @@ def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     blind = replace(recipe, model="clevr/lstm", augment=False)
     refused(
         replace(blind, auxiliary=Auxiliary(1, 0)),
-        "clevr/lstm sees no objects to be taught with: train with auxiliary=none",
+        "clevr/lstm .*auxiliary=none",
     )
     refused(
         replace(blind, auxiliary=Auxiliary(0, 1)),
-        "clevr/lstm sees no objects to be taught with: train with auxiliary=none",
+        "clevr/lstm .*auxiliary=none",
     )
     for auxiliary in (Auxiliary(1, 0), Auxiliary(0, 1)):
         mlp = replace(find_recipe("table3/mlp", "smoke"), auxiliary=auxiliary)
-        refused(mlp, "sort-of-clevr-v1 has no scenes to be taught by: train with auxiliary=none")
+        refused(mlp, "sort-of-clevr/mlp .*auxiliary=none")
     path = made / "questions" / "CLEVR_train_questions.json"
     content = json.loads(path.read_text())
     for program, why in (
-        (None, "question 7: it has no program, to point by: train with auxiliary.referent_epochs=0"),
+        (None, "question 7: .*no program.*auxiliary.referent_epochs=0"),
         ([{"function": "scene", "inputs": []}, {"function": "unique", "inputs": [0]}], "question 7: .* fit its scene"),
     ):
         content["questions"][7]["program"] = program and [*program, {"function": "query_size", "inputs": [1]}]
@@ -384,7 +391,7 @@ def test_what_cannot_be_taught_is_refused(made: Path, tmp_path: Path) -> None:
     content["scenes"][0]["objects"] = [thing] * 17
     content["scenes"][0]["relationships"] = dict.fromkeys(("left", "right", "front", "behind"), [[]] * 17)
     scenes.write_text(json.dumps(content))
-    refused(recipe, "a scene of train has 17 things: accepted are 16, train with auxiliary.referent_epochs=0")
+    refused(recipe, "a scene of train has 17 objects: accepted are 16; train with auxiliary.referent_epochs=0")
     content["scenes"].pop()
     scenes.write_text(json.dumps(content))
     refused(recipe, f"describes {IMAGES['train'] - 1} of the {IMAGES['train']} images of train: get its own, or")

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from bcn.errors import BcnError
-from bcn.training.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
+from bcn.training.checkpoint import load_checkpoint, save_checkpoint
+from bcn.training.weights import read_weights, write_weights
 
 
 def write(folder: Path, *steps: int) -> None:
@@ -88,9 +89,9 @@ def test_what_a_crash_left_of_a_checkpoint_is_removed(tmp_path: Path) -> None:
 def test_weights_files_are_the_same_bytes_every_time(tmp_path: Path) -> None:
     weights = {"b": torch.arange(6.0).view(2, 3).t(), "a": torch.tensor(3)}
     description = {"model": "sort-of-clevr/multirn", "arguments": {"sizes": [64, 64]}, "answers": ["yes", "no"]}
-    first, second = (save_weights(tmp_path / name, weights, dict(reversed(description.items()))) for name in "xy")
+    first, second = (write_weights(tmp_path / name, weights, dict(reversed(description.items()))) for name in "xy")
     assert first == second
-    loaded, told = load_weights(tmp_path / "x")
+    loaded, told = read_weights(tmp_path / "x")
     assert told == description
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[name], weights[name]) for name in weights)
@@ -99,7 +100,7 @@ def test_weights_files_are_the_same_bytes_every_time(tmp_path: Path) -> None:
 def test_a_file_that_is_no_safetensors_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.safetensors").write_bytes(b"hello")
     with pytest.raises(BcnError, match=r"broken\.safetensors is not a whole safetensors file"):
-        load_weights(tmp_path / "broken.safetensors")
+        read_weights(tmp_path / "broken.safetensors")
 
 
 def test_a_second_checkpoint_of_a_step_leaves_the_first_whole(tmp_path, monkeypatch):

@@ -14,9 +14,9 @@ from torch.distributed import TCPStore
 
 from bcn.cli import main
 from bcn.errors import BcnError
-from bcn.training.checkpoint import load_weights
 from bcn.training.distributed import Ranks, read_ranks
 from bcn.training.run import run_id
+from bcn.training.weights import read_weights
 
 COMMAND = str(Path(__file__).parents[1] / "helpers" / "blobs.py")
 TRAIN = ("train", "blobs/plain", "--scale", "smoke", "--threads", "1", "--save-minutes", "1000", "--runs")
@@ -66,7 +66,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_give_the_weights_of_one(alone: Path, two: Path) -> None:
     """A batch of 7 over two ranks, so that a mean of the ranks' means would be wrong."""
     for name in ("last", "best"):
-        expected, given = (load_weights(folder / RUN / f"{name}.safetensors")[0] for folder in (alone, two))
+        expected, given = (read_weights(folder / RUN / f"{name}.safetensors")[0] for folder in (alone, two))
         assert expected.keys() == given.keys()
         for key, tensor in expected.items():
             torch.testing.assert_close(given[key], tensor, rtol=1e-4, atol=1e-6)
@@ -160,8 +160,8 @@ def test_doctor_reaches_every_rank() -> None:
 
 LEAVE = """
 import os, torch
-from bcn.training.distributed import joined
-with joined():
+from bcn.training.distributed import process_group
+with process_group():
     weight = torch.nn.Parameter(torch.ones(3))
     weight.sum().backward()
     torch.optim.SGD([weight]).step()

@@ -147,7 +147,7 @@ def stop_in_validation(
     recipe = plain("smoke")
     train(recipe, seed=0, runs=tmp_path / "undisturbed")
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "validate", validate)
+        patch.setattr(Trainer, "end_epoch", validate)
         with pytest.raises(stopped_by):
             train(recipe, seed=0, runs=tmp_path / "stopped")
     (run,) = (tmp_path / "stopped").iterdir()
@@ -157,7 +157,7 @@ def stop_in_validation(
 
 
 def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validate = Trainer.validate
+    validate = Trainer.end_epoch
 
     def interrupted(self: Trainer, progress: object) -> None:
         if self.state.position.epoch == 1:
@@ -169,7 +169,7 @@ def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pyt
 
 def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped after the line of an epoch and before its checkpoint, with a checkpoint of its last step there."""
-    validate = Trainer.validate
+    validate = Trainer.end_epoch
 
     def stopped(self: Trainer, progress: object) -> None:
         self.save()

@@ -13,9 +13,10 @@ from bcn.paper.recipes import find_recipe
 from bcn.training.distributed import Ranks
 from bcn.training.interrupts import Stop
 from bcn.training.loop import Trainer
-from bcn.training.optim.schedule import rate, update_average
+from bcn.training.optim.ema import update_ema
+from bcn.training.optim.schedule import learning_rate
 from bcn.training.recipe import Optim, Recipe
-from bcn.training.splits import Sets
+from bcn.training.splits import Splits
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +25,8 @@ def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trainer(recipe: Recipe, seed: int = 0) -> Trainer:
-    sets = Sets.open(recipe, None)
-    return Trainer(recipe, seed, sets, ranks=Ranks(), stop=Stop())
+    splits = Splits.open(recipe, None)
+    return Trainer(recipe, seed, splits, ranks=Ranks(), stop=Stop())
 
 
 def test_a_step_is_the_textbook_step() -> None:
@@ -36,8 +37,8 @@ def test_a_step_is_the_textbook_step() -> None:
     velocity = [torch.zeros_like(p) for p in reference]
     literal = type(ours.state.model)().double()
     for index in range(3):
-        batch = ours.load(ours.sets.train.order(0, seed=0)[7 * index : 7 * (index + 1)])
-        loss = ours.step(ours.state.model, batch, answers=7)
+        batch = ours.load(ours.splits.train.order(0, seed=0)[7 * index : 7 * (index + 1)])
+        loss = ours.step(ours.stage[0].loss, batch, answers=7)
         ours.state.count(loss, answers=7, seconds=0)
         with torch.no_grad():
             for parameter, value in zip(literal.parameters(), reference, strict=True):
@@ -80,7 +81,7 @@ def test_augmentation_is_decided_by_seed_and_place(monkeypatch: pytest.MonkeyPat
         image = batch.image
         return batch._replace(image=image + torch.randint(0, 50, image.shape, generator=generator, dtype=torch.uint8))
 
-    monkeypatch.setattr(ours.sets.train, "augment", noise, raising=False)
+    monkeypatch.setattr(ours.splits.train, "augment", noise, raising=False)
     first, again = ours.load([1, 2]).image, ours.load([1, 2]).image
     assert torch.equal(first, again)
     ours.state.position.index = 1
@@ -92,18 +93,18 @@ def test_a_batch_in_which_nothing_is_asked_changes_nothing() -> None:
     before = {name: tensor.clone() for name, tensor in ours.state.model.state_dict().items()}
     batch = ours.load([1, 2])
     unknown = batch._replace(answer=torch.full_like(batch.answer, -100))
-    assert float(ours.step(ours.state.model, unknown, answers=0)) == 0
+    assert float(ours.step(ours.stage[0].loss, unknown, answers=0)) == 0
     for name, tensor in ours.state.model.state_dict().items():
         assert torch.equal(tensor, before[name])
 
 
 def test_rates() -> None:
     steps = Optim("sgd", 1.0, milestones=(1, 3))
-    assert [rate(steps, step, per_epoch=2, total=8) for step in range(8)] == pytest.approx(
+    assert [learning_rate(steps, step, steps_per_epoch=2, total=8) for step in range(8)] == pytest.approx(
         [1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01]
     )
     cycle = Optim("sgd", 2.0, schedule="warmup-cosine", warmup=0.2)
-    rates = [rate(cycle, step, per_epoch=10, total=100) for step in range(100)]
+    rates = [learning_rate(cycle, step, steps_per_epoch=10, total=100) for step in range(100)]
     assert rates[:20] == pytest.approx([2 * (step + 1) / 20 for step in range(20)])
     assert rates[60] == pytest.approx(1.0)  # half way down
     assert rates[20:] == sorted(rates[20:], reverse=True)
@@ -119,7 +120,7 @@ def test_the_average_is_of_weights_and_statistics() -> None:
             for tensor in (*model.parameters(), model[1].running_mean):
                 tensor.add_(1.0)
             model[1].num_batches_tracked += 1
-        update_average(average, model, 0.7, step)
+        update_ema(average, model, 0.7, step)
         decay = min(0.7, (1 + step) / (10 + step))
         for name, tensor in model.state_dict().items():
             expected[name] = decay * expected[name] + (1 - decay) * tensor.double()

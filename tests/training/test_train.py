@@ -14,12 +14,12 @@ import bcn.training.progress
 from bcn.cli import main
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
-from bcn.training.checkpoint import load_checkpoint, load_weights, save_checkpoint
-from bcn.training.evaluate import evaluate
+from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.loop import Trainer, train
+from bcn.training.metrics import evaluate
 from bcn.training.recipe import Data, Optim, from_json
 from bcn.training.run import find_run, run_id
-from bcn.training.weights import load_trained
+from bcn.training.weights import load_model, read_weights
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def weights(run: Path, name: str = "last") -> dict[str, torch.Tensor]:
-    return load_weights(run / f"{name}.safetensors")[0]
+    return read_weights(run / f"{name}.safetensors")[0]
 
 
 def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
@@ -54,7 +54,7 @@ def test_a_run_learns_and_leaves_a_record(tmp_path: Path) -> None:
     assert from_json(record["recipe"]) == recipe
     assert (record["seed"], record["overridden"], record["threads"], record["ranks"]) == (0, False, 1, 1)
     assert (record["steps"], record["questions"]) == (6 * 57, 6 * 57 * 7)
-    assert record["parameters"] == sum(p.numel() for p in load_trained(run)[0].parameters())
+    assert record["parameters"] == sum(p.numel() for p in load_model(run)[0].parameters())
     convolutions = 10 * 10 * 8 * (25 + 1) + 4 * 4 * 8 * (8 * 9 + 1)
     assert record["macs"] == convolutions + (3 + 2) * (8 * 4 * 4 + 1)
     assert record["data"]["test"] == open_dataset("blobs", "test").checksum()
@@ -73,7 +73,7 @@ def test_the_best_weights_are_those_of_the_best_epoch(tmp_path: Path) -> None:
     recipe = replace(plain("smoke"), epochs=4, optim=Optim("sgd", 0.02, momentum=0.9, clip_norm=1.0))
     record = train(recipe, seed=1, runs=tmp_path)
     run = tmp_path / run_id(recipe, 1)
-    model, description = load_trained(run)
+    model, description = load_model(run)
     validation = evaluate(model, open_dataset("blobs", "val"), batch_size=4)
     best = record["curve"][record["best_epoch"] - 1]
     assert validation.correct / validation.total == pytest.approx(best["accuracy"], abs=1e-6)
@@ -146,7 +146,7 @@ def test_nothing_is_held_out_when_all_is_trained_on(tmp_path: Path, monkeypatch:
     assert record["best_epoch"] is None
     assert record["metrics"]["test"]["all"]["accuracy"] == record["last"]["accuracy"]
     assert "accuracy" not in record["curve"][0]
-    assert load_trained(tmp_path / record["run"])[1]["epoch"] == 1
+    assert load_model(tmp_path / record["run"])[1]["epoch"] == 1
 
 
 def test_an_overridden_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

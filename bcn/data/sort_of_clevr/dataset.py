@@ -5,6 +5,7 @@ B images in a batch, Q questions about each, D = 11 bits of a question.
 
 import hashlib
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +35,7 @@ class SortOfClevr(Dataset):
 
     answers: tuple[str, ...] = ANSWERS
     kinds: tuple[str, ...] = KINDS
+    question_groups: ClassVar[dict[str, slice]] = {"non_relational": slice(0, 3), "relational": slice(3, 6)}
     preprocessing = Preprocessing()
 
     def __init__(self, name: str, split: str, images: int, generator: Generator) -> None:
@@ -54,8 +56,21 @@ class SortOfClevr(Dataset):
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         image_B3HW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
-        parts = image_B3HW, answer_BQ.astype(np.int64), BITS_36D.take(number_BQ, axis=0), KIND_36.take(number_BQ)
-        return Batch(*map(torch.from_numpy, parts))
+        return Batch(
+            image=torch.from_numpy(image_B3HW),
+            answer=torch.from_numpy(answer_BQ.astype(np.int64)),
+            question=torch.from_numpy(BITS_36D.take(number_BQ, axis=0)),
+            kind=torch.from_numpy(KIND_36.take(number_BQ)),
+        )
+
+    def curriculum(self, batch: Batch) -> Batch:
+        """The non-relational questions, which are the first half."""
+        assert batch.question is not None
+        assert batch.kind is not None
+        half = batch.answer.shape[1] // 2
+        return batch._replace(
+            answer=batch.answer[:, :half], question=batch.question[:, :half], kind=batch.kind[:, :half]
+        )
 
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
         """The scenes of these samples as data: positions, shapes, which colours are present."""

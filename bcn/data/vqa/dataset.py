@@ -10,15 +10,18 @@ T questions, N images, B rows of a batch, Q questions of a row, L words of a que
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.functional import pad
 
 from bcn.data.dataset import NO_ANSWER, Batch, Dataset, Preprocessing
 from bcn.data.images import random_crop
-from bcn.data.vqa.clevr import KINDS
+from bcn.data.vqa.clevr import FAMILIES, KINDS
+from bcn.data.vqa.embeddings import load_glove
 from bcn.data.vqa.vocabulary import PADDING, SPECIAL, Vocabulary
 from bcn.errors import BcnError
 
@@ -34,7 +37,7 @@ class QuestionDataset(Dataset):
 
     name: str
     split: str
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary = field()  # without the protocol's default
     answers: tuple[str, ...]
     kinds: tuple[str, ...]
     image: np.ndarray
@@ -54,6 +57,21 @@ class QuestionDataset(Dataset):
     files: tuple[str, ...] = ()
     """(N,) the images, where they are files"""
     preprocessing: Preprocessing = CLEVR_PIXELS
+    augments = True
+
+    @property
+    def question_groups(self) -> dict[str, slice]:
+        """CLEVR's five families of questions."""
+        if self.kinds != KINDS:
+            return {}
+        return {family: slice(KINDS.index(kinds[0]), KINDS.index(kinds[-1]) + 1) for family, kinds in FAMILIES.items()}
+
+    @property
+    def has_answers(self) -> bool:
+        return bool((self.answer >= 0).any())
+
+    def load_embeddings(self, data: Path | None) -> Tensor:
+        return torch.from_numpy(load_glove(self.vocabulary.words, data=data))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -94,21 +112,24 @@ class QuestionDataset(Dataset):
         """
         border, words = batch.image.shape[2] // 16, self.vocabulary.words
         moved_BCHW, by_B2 = random_crop(pad(batch.image, [border] * 4, mode="replicate"), border, generator)
-        point_BT2 = None if batch.point is None else batch.point + by_B2[:, None] / batch.image.shape[2]
-        batch = batch._replace(image=moved_BCHW, point=point_BT2)
+        auxiliary = batch.auxiliary
+        if auxiliary is not None:
+            auxiliary = auxiliary | {"point": auxiliary["point"] + by_B2[:, None] / batch.image.shape[2]}
+        batch = batch._replace(image=moved_BCHW, auxiliary=auxiliary)
         if self.kinds != KINDS or not {"left", "right"} <= set(words):
             return batch
         assert batch.question is not None
         left, right = (words.index(side) + SPECIAL for side in ("left", "right"))
         mirrored_B11 = torch.randint(2, (len(moved_BCHW), 1, 1), generator=generator).bool()
         other_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
-        if point_BT2 is not None:
-            x_BT, y_BT = point_BT2.unbind(-1)
+        if auxiliary is not None:
+            x_BT, y_BT = auxiliary["point"].unbind(-1)
             point_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
+            auxiliary = auxiliary | {"point": point_BT2}
         return batch._replace(
             image=moved_BCHW.flip(3).where(mirrored_B11[..., None], moved_BCHW),
             question=other_BQL.where(mirrored_B11, batch.question),
-            point=point_BT2,
+            auxiliary=auxiliary,
         )
 
     def checksum(self) -> str:

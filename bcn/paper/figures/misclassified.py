@@ -8,7 +8,7 @@ from torch import nn
 from bcn.data.dataset import Dataset
 from bcn.paper.figures.activation import KEY, activation_maps, choose, show
 from bcn.paper.figures.style import canvas
-from bcn.training.evaluate import ask
+from bcn.training.forward import forward
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 3,
     batch = dataset[choose(dataset, rows * columns, seed=seed)]
     image_BCHW = dataset.preprocessing(batch.image)
     count_Bhw = activation_maps(model, image_BCHW)
-    predicted_B = ask(model, image_BCHW, None)[0].argmax(-1)
+    predicted_B = forward(model, image_BCHW, None)[0].argmax(-1)
     figure, axes = canvas(2 * rows, columns, size=(1.15 * columns, 2.0 * rows))
     for number, (digit, answer, guess) in enumerate(zip(batch.image, batch.answer, predicted_B, strict=True)):
         row, column = divmod(number, columns)

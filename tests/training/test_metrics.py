@@ -15,7 +15,8 @@ from bcn.errors import BcnError
 from bcn.models.registry import create_model
 from bcn.training.confusion import draw_confusion
 from bcn.training.distributed import Ranks
-from bcn.training.evaluate import Tally, check_fit, evaluate, metrics, wilson
+from bcn.training.forward import check_fit
+from bcn.training.metrics import Counts, compute_metrics, evaluate, wilson
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def relation() -> nn.Module:
 
 def test_counts_by_kind_are_those_of_asking_one_question_at_a_time(relation: nn.Module) -> None:
     dataset = open_dataset("sort-of-clevr-v1", "test", images=11)
-    figures = metrics(evaluate(relation, dataset, batch_size=4), dataset)
+    metrics = compute_metrics(evaluate(relation, dataset, batch_size=4), dataset)
     right, asked = dict.fromkeys(dataset.kinds, 0), dict.fromkeys(dataset.kinds, 0)
     with torch.no_grad():
         for image in range(11):
@@ -37,14 +38,14 @@ def test_counts_by_kind_are_those_of_asking_one_question_at_a_time(relation: nn.
                 asked[kind] += 1
                 right[kind] += int(logits[0].argmax() == batch.answer[0, question])
     for kind in dataset.kinds:
-        assert (figures[kind]["correct"], figures[kind]["total"]) == (right[kind], asked[kind])
+        assert (metrics[kind]["correct"], metrics[kind]["total"]) == (right[kind], asked[kind])
     groups = {"all": dataset.kinds, "non_relational": ("shape", "left", "above"), "relational": dataset.kinds[3:]}
-    assert figures.keys() == {*groups, *dataset.kinds}
+    assert metrics.keys() == {*groups, *dataset.kinds}
     for group, kinds in groups.items():
-        assert figures[group]["correct"] == sum(right[kind] for kind in kinds)
-        assert figures[group]["total"] == sum(asked[kind] for kind in kinds)
-        assert figures[group]["accuracy"] == pytest.approx(
-            figures[group]["correct"] / figures[group]["total"], abs=1e-6
+        assert metrics[group]["correct"] == sum(right[kind] for kind in kinds)
+        assert metrics[group]["total"] == sum(asked[kind] for kind in kinds)
+        assert metrics[group]["accuracy"] == pytest.approx(
+            metrics[group]["correct"] / metrics[group]["total"], abs=1e-6
         )
 
 
@@ -61,36 +62,36 @@ class Guess(nn.Module):
 
 def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
     dataset = open_blobs("test", images=97)
-    tally = evaluate(Guess(), dataset, batch_size=10, localise=True)
+    counts = evaluate(Guess(), dataset, batch_size=10, localise=True)
     errors = [coordinate - 0.5 for centre in dataset.centre for coordinate in centre.astype(float)]
     expected = math.sqrt(sum(error**2 for error in errors) / len(errors))
-    assert metrics(tally, dataset)["localisation"] == pytest.approx(expected, abs=1e-6)
-    assert tally.total == 97
-    assert tally.correct == int((dataset.answer == 0).sum())
-    assert tally.confusion_KTA[0, :, 0].tolist() == np.bincount(dataset.answer, minlength=4).tolist()
+    assert compute_metrics(counts, dataset)["localisation"] == pytest.approx(expected, abs=1e-6)
+    assert counts.total == 97
+    assert counts.correct == int((dataset.answer == 0).sum())
+    assert counts.confusion_KTA[0, :, 0].tolist() == np.bincount(dataset.answer, minlength=4).tolist()
     cross_entropy = [math.log(math.e + 2) - (answer == 0) for answer in dataset.answer]
     squares = [float(((centre - 0.5) ** 2).mean()) for centre in dataset.centre]
-    assert tally.loss == pytest.approx(sum(cross_entropy) + sum(squares), rel=1e-5)
+    assert counts.loss == pytest.approx(sum(cross_entropy) + sum(squares), rel=1e-5)
 
 
 def test_no_localisation_where_no_centres_are_compared() -> None:
     dataset = open_blobs("test", images=97)
     dataset.centre = None
-    tally = evaluate(Guess(), dataset, batch_size=10, localise=True)
-    assert tally.squared is None
-    assert "localisation" not in metrics(tally, dataset)
+    counts = evaluate(Guess(), dataset, batch_size=10, localise=True)
+    assert counts.squared_error is None
+    assert "localisation" not in compute_metrics(counts, dataset)
 
 
 def test_a_kind_that_was_never_asked_is_shown_with_nothing() -> None:
     dataset = open_dataset("sort-of-clevr-v1", "val", images=1)
     confusion_KTA = torch.zeros(6, 11, 10, dtype=torch.int64)
     confusion_KTA[1, 2, 2], confusion_KTA[1, 2, 3] = 3, 1
-    figures = metrics(Tally(confusion_KTA, 0.0, None), dataset)
-    assert set(figures) == {"all", "relational", "non_relational", *dataset.kinds}
+    metrics = compute_metrics(Counts(confusion_KTA, 0.0, None), dataset)
+    assert set(metrics) == {"all", "relational", "non_relational", *dataset.kinds}
     assert len(dataset.kinds) == 6
     asked = {"all", "non_relational", dataset.kinds[1]}
-    assert all((figures[name]["correct"], figures[name]["total"]) == (3, 4) for name in asked)
-    assert all(figures[name] == {"correct": 0, "total": 0, "accuracy": None} for name in set(figures) - asked)
+    assert all((metrics[name]["correct"], metrics[name]["total"]) == (3, 4) for name in asked)
+    assert all(metrics[name] == {"correct": 0, "total": 0, "accuracy": None} for name in set(metrics) - asked)
 
 
 @pytest.mark.parametrize("batch", [1, 13, 200])

@@ -1,0 +1,28 @@
+"""Metrics as a table on the terminal."""
+
+from typing import Any
+
+
+def print_metrics(title: str, metrics: dict[str, Any]) -> None:
+    """Accuracies with their 95 % intervals, and the localisation error.
+
+    Args:
+        metrics: as `bcn.training.metrics.compute_metrics` gives them.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in ("", "accuracy", "95 % interval", "correct", "of"):
+        table.add_column(column, justify="left" if not column else "right")
+    # groups of questions before the kinds in them
+    for name, metric in sorted(metrics.items(), key=lambda item: -item[1]["total"] if isinstance(item[1], dict) else 1):
+        if isinstance(metric, dict):
+            accuracy, interval = "-", "-"
+            if metric["total"]:
+                low, high = metric["interval"]
+                accuracy, interval = f"{100 * metric['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
+            table.add_row(name, accuracy, interval, f"{metric['correct']:,}", f"{metric['total']:,}")
+        else:
+            table.add_row(f"{name} error", f"{metric:.4f}", "", "", "")
+    Console().print(table)

@@ -1,0 +1,256 @@
+"""Auxiliary supervision from scene annotations: what is where in an image, and which objects a question refers to.
+
+Object supervision asks about places. For every fourth cell of a grid, other cells in the next image: is the centre of
+an object in it? For each object: what are its size, color, material and shape? A question is three numbers: x and y in
+units of the image's width and height, and which of these five is asked.
+
+Referent supervision labels objects. What a program counts, looks for or describes is a set of objects, or two where it
+compares: its first and its second referents. Programs run over scenes give them; no file holds them. An object has
+2 x 16 possible roles: it is one of the first, or of the second referents, and where the question asks for an attribute,
+it has one of 15 values. Background points have no role.
+
+N images, T most points of an image, U questions; B images of a batch, c cells and Q questions about each, R roles.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bcn.data.clevr_like.program import Scene, run
+from bcn.data.clevr_like.scene_files import object_centres, read_scenes, scene_file
+from bcn.data.dataset import NO_ANSWER, Batch, Dataset
+from bcn.data.vqa.clevr import ATTRIBUTES, Program
+from bcn.data.vqa.dataset import QuestionDataset
+from bcn.data.vqa.json_stream import stream_list
+from bcn.data.vqa.layouts import questions_file, training_split
+from bcn.data.vqa.sources import open_source, require_source
+from bcn.errors import BcnError
+
+VALUES = tuple(value for values in ATTRIBUTES.values() for value in values)
+KINDS = ("exist", *ATTRIBUTES)
+ANSWERS = ("no", "yes", *VALUES)
+CELL_STRIDE = 4
+"""columns from one cell that is asked about to the next"""
+SETS = 2
+"""of referents that a question can have"""
+ROLES = SETS * (1 + len(VALUES))
+MAX_OBJECTS = 16
+"""of a scene: a set of referents is kept as the bits of a uint16"""
+BACKGROUND_POINTS, CLEARANCE = 4, 0.125
+"""points of each image with no centre of an object within so much of its width and height"""
+
+
+@dataclass(eq=False, kw_only=True)
+class AnnotatedDataset(QuestionDataset):
+    """Images with questions in words, in a directory that has the scenes of the training split."""
+
+    directory: Path
+
+    def object_supervision(self, grid: tuple[int, int]) -> "ObjectDataset":
+        return open_objects(self.directory, self, grid)
+
+    def referent_supervision(self) -> "ReferentDataset":
+        return open_referents(self.directory, self)
+
+
+def open_annotated(name: str, split: str, *, data: str | Path | None = None, **options: Any) -> AnnotatedDataset:
+    """`open_source`, with the directory of the scenes, which are read when they are asked for."""
+    dataset = open_source(name, split, data=data, **options)
+    return AnnotatedDataset(**_fields(dataset), directory=require_source(name, data)[0])
+
+
+def _fields(dataset: QuestionDataset) -> dict[str, Any]:
+    return {field.name: getattr(dataset, field.name) for field in fields(QuestionDataset)}
+
+
+@dataclass(eq=False)
+class ObjectDataset(Dataset):
+    """Questions about places in images whose scenes are known; the images are not augmented."""
+
+    base: QuestionDataset
+    """whose images these are"""
+    number: np.ndarray
+    """(N,) which of its images"""
+    centre: np.ndarray
+    """(N, T, 2) x and y of the objects' centres"""
+    value: np.ndarray
+    """(N, T, 4) the answer to each attribute's question, NO_ANSWER where an image has fewer objects"""
+    grid: tuple[int, int]
+    """rows and columns"""
+
+    def __post_init__(self) -> None:
+        self.name, self.split, self.preprocessing = self.base.name, "objects", self.base.preprocessing
+        self.answers, self.kinds = ANSWERS, KINDS
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+        index = np.asarray(index, np.intp)
+        centre_BT2, value_BTA, (rows, columns) = self.centre[index], self.value[index], self.grid
+        row, step = np.divmod(np.arange(rows * columns // CELL_STRIDE), columns // CELL_STRIDE)
+        column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
+        cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
+        inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
+        exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != NO_ANSWER)).any(-1)
+        attribute_BT4 = np.broadcast_to(np.arange(1, len(KINDS)), value_BTA.shape)
+        kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BT4.reshape(len(index), -1)], axis=1)
+        place_BQ2 = np.concatenate(
+            [(cell_Bc2 + 0.5) / (columns, rows), centre_BT2.repeat(value_BTA.shape[2], axis=1)], axis=1
+        )
+        answer_BQ = np.concatenate([exists_Bc, value_BTA.reshape(len(index), -1)], axis=1)
+        return Batch(
+            image=torch.from_numpy(np.ascontiguousarray(self.base.image[self.number[index]])),
+            answer=torch.from_numpy(answer_BQ),
+            question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
+            kind=torch.from_numpy(kind_BQ),
+        )
+
+    def checksum(self) -> str:
+        """Of questions and answers; that of the images is in the checksum of their split."""
+        digest = hashlib.sha256()
+        for array in (self.number, self.centre, self.value):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def open_objects(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -> ObjectDataset:
+    """Object supervision for the images of a training split, in cells of a grid of so many rows and columns."""
+    scenes = _read_training_scenes(directory, train)
+    most = max(len(scene["objects"]) for scene in scenes.values())
+    centre, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), NO_ANSWER)
+    for image, number in enumerate(sorted(scenes)):
+        objects = scenes[number]["objects"]
+        centre[image, : len(objects)] = object_centres(scenes[number])
+        value[image, : len(objects)] = [[ANSWERS.index(thing[name]) for name in ATTRIBUTES] for thing in objects]
+    return ObjectDataset(train, np.array(sorted(scenes)), centre, value, grid)
+
+
+@dataclass(eq=False, kw_only=True)
+class ReferentDataset(QuestionDataset):
+    """Images with questions in words; `Batch.auxiliary` has points of each image and their roles in each question."""
+
+    point: np.ndarray
+    """(N, T, 2) x and y of the objects' centres, then of background points; NaN where there are fewer"""
+    value: np.ndarray
+    """(N, T, 4) the objects' attributes, as indices of VALUES"""
+    referents: np.ndarray
+    """(U, 2) bit t is set where object t is one of the first, and of the second referents"""
+    attribute: np.ndarray
+    """(U,) the attribute that is asked for; -1 for none"""
+
+    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+        batch, rows = super().__getitem__(index), self.rows[np.asarray(index, np.intp)]
+        place_BQ, _ = self._asked(rows)
+        attribute_BQ = self.attribute[place_BQ]
+        referent_BQT2 = self.referents[place_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None] & 1
+        value_BQT = np.take_along_axis(self.value[rows[:, 0]].swapaxes(1, 2), attribute_BQ[..., None], 1)
+        of_value_BQTv = (value_BQT[..., None] == np.arange(len(VALUES))) & (attribute_BQ >= 0)[..., None, None]
+        of_set_BQTr = np.concatenate([np.ones_like(of_value_BQTv[..., :1]), of_value_BQTv], axis=-1)
+        role_BQT2r = referent_BQT2[..., None] * of_set_BQTr[..., None, :]
+        auxiliary = {
+            "point": torch.from_numpy(self.point[rows[:, 0]]),
+            "role": torch.from_numpy(role_BQT2r.astype(np.float32)).flatten(-2),
+        }
+        return batch._replace(auxiliary=auxiliary)
+
+    def checksum(self) -> str:
+        digest = hashlib.sha256(super().checksum().encode())
+        for array in (self.point, self.value, self.referents, self.attribute):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def open_referents(directory: Path, train: QuestionDataset) -> ReferentDataset:
+    """A training split with the referents that its programs, run over its scenes, give."""
+    scenes = _read_training_scenes(directory, train)
+    most = max(len(scene["objects"]) for scene in scenes.values())
+    if most > MAX_OBJECTS:
+        raise BcnError(
+            f"a scene of {train.split} has {most} objects: accepted are {MAX_OBJECTS}; train with "
+            "auxiliary.referent_epochs=0"
+        )
+    point_NT2 = np.full((len(train.files), most + BACKGROUND_POINTS, 2), np.nan, np.float32)
+    value_NT4 = np.zeros((*point_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
+    for number, scene in scenes.items():
+        objects = object_centres(scene)
+        points = [*objects, *_background_points(objects, number)]
+        point_NT2[number, : len(points)] = points
+        value_NT4[number, : len(objects)] = [
+            [VALUES.index(thing[name]) for name in ATTRIBUTES] for thing in scene["objects"]
+        ]
+    bits = np.zeros((len(train.question), SETS), np.uint16)  # in the order of the file
+    path = questions_file(directory, str(training_split(directory)))
+    scene_of = {scene["image_filename"]: scene for scene in scenes.values()}
+    for place, entry in enumerate(stream_list(path, "questions")):
+        if scene_or_none := scene_of.get(entry["image_filename"]):
+            bits[place] = _referent_bits(path, place, entry, scene_or_none)
+    # query_size and equal_size ask for a size; some kinds for no attribute
+    names = [kind.partition("_")[2] for kind in train.kinds]
+    attribute = np.array([list(ATTRIBUTES).index(name) if name in ATTRIBUTES else -1 for name in names])
+    return ReferentDataset(
+        **_fields(train),
+        point=point_NT2,
+        value=value_NT4,
+        referents=bits[train.place],
+        attribute=attribute[train.kind],
+    )
+
+
+def find_referents(program: Program, scene: Scene) -> list[list[int]]:
+    """The sets of objects that a program ends with: two where it compares, otherwise one.
+
+    >>> scene = {"objects": [{"color": "red"}, {"color": "blue"}, {"color": "red"}]}
+    >>> red = {"function": "filter_color", "inputs": [0], "value_inputs": ["red"]}
+    >>> find_referents([{"function": "scene"}, red, {"function": "count", "inputs": [1]}], scene)
+    [[0, 2]]
+    """
+    values, referents = run(program, scene), []
+    for node in program[-1]["inputs"]:
+        while not isinstance(values[node], list):  # the number of a set, its only object, an attribute of that
+            node = program[node]["inputs"][0]
+        referents.append(values[node])
+    return referents
+
+
+def _background_points(objects: list[tuple[float, float]], number: int) -> list[tuple[float, float]]:
+    """Up to four points that are far from all objects; the image's number decides which."""
+    rng, points = np.random.default_rng(number), []
+    for x, y in rng.random((16, 2)).tolist():
+        if all(max(abs(x - thing[0]), abs(y - thing[1])) > CLEARANCE for thing in objects):
+            points.append((x, y))
+    return points[:BACKGROUND_POINTS]
+
+
+def _referent_bits(path: Path, place: int, entry: dict[str, Any], scene: Scene) -> list[int]:
+    """Each set of referents as a number, one bit for each object."""
+    if not entry.get("program"):
+        raise BcnError(
+            f"{path}, question {place}: it has no program, which referent supervision needs; train with "
+            "auxiliary.referent_epochs=0"
+        )
+    try:
+        referents = find_referents(entry["program"], scene)
+    except (LookupError, TypeError, BcnError) as error:
+        raise BcnError(f"{path}, question {place}: its program does not fit its scene ({error})") from error
+    return [sum(1 << thing for thing in objects) for objects in (*referents, [], [])[:SETS]]
+
+
+def _read_training_scenes(directory: Path, train: QuestionDataset) -> dict[int, Scene]:
+    """The scene of each image of a training split, by the image's number."""
+    number_of = {Path(file).name: number for number, file in enumerate(train.files)}
+    wanted, path = set(np.unique(train.rows[:, 0]).tolist()), scene_file(directory)
+    scenes = {
+        number: scene for scene in read_scenes(path) if (number := number_of.get(scene["image_filename"], -1)) in wanted
+    }
+    if len(scenes) == len(wanted):
+        return scenes
+    raise BcnError(
+        f"{path} describes {len(scenes):,} of the {len(wanted):,} images of {train.split}: get its own, or train with "
+        "auxiliary=none"
+    )

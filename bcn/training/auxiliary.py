@@ -1,0 +1,183 @@
+"""Auxiliary supervision: heads and a loss that learn from scene annotations. They are not part of the trained model.
+
+Object supervision pre-trains the CNN alone: from the object at a place, a linear layer tells whether something is there
+and what it is. Referent supervision trains the whole model to tell the objects that a question refers to from others,
+first alone, then beside the answers. Not in the paper; `docs/guides/clevr.md` says what it brings.
+
+B images of H x W objects with C channels and T points, Q questions about each, A answers, n objects, R roles of a point
+in a question, each in c channels.
+"""
+
+import math
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bcn.data.dataset import Batch, Dataset, Preprocessing
+from bcn.errors import BcnError
+from bcn.layers.pointwise import rows
+from bcn.layers.relation import MultiRelation
+from bcn.models.registry import create_model, image_shape
+from bcn.models.relation_model import QuestionAnswerer, RelationModel
+from bcn.training.losses import answer_loss
+from bcn.training.recipe import Auxiliary, Recipe
+
+ROLE_WEIGHT, MARGIN = 3.0, 0.3
+"""of the referent loss: the weight of roles that a point has, which are few, and how far below 0 others are to be"""
+INITIAL_SCALE, INITIAL_BIAS = 0.3, -0.4
+"""of the layer that scores roles: a factor of its weights, and its biases"""
+
+
+def open_supervision(recipe: Recipe, train: Dataset) -> tuple[Dataset, Dataset | None]:
+    """The training split, with referents where the recipe trains them, and the data set of object supervision."""
+    auxiliary = recipe.auxiliary or Auxiliary()
+    if not auxiliary.epochs:
+        return train, None
+    grid = object_grid(recipe.model)
+    objects = train.object_supervision(grid) if auxiliary.object_epochs else None
+    referents = train.referent_supervision() if auxiliary.referent_epochs else train
+    if referents is None or (objects is None and auxiliary.object_epochs):
+        raise BcnError(f"{train.name} has no scene annotations for auxiliary supervision: train with auxiliary=none")
+    return referents, objects
+
+
+def object_grid(name: str) -> tuple[int, int]:
+    """Rows and columns of the map of objects that a model makes of an image of its size."""
+    with torch.device("meta"):
+        model = create_model(name)
+        if not isinstance(model, QuestionAnswerer) or not isinstance(model.answer, RelationModel):
+            raise BcnError(f"{name} has no map of objects for auxiliary supervision: train with auxiliary=none")
+        grid_rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
+    return grid_rows, columns
+
+
+def make_heads(recipe: Recipe, model: nn.Module, train: Dataset, objects: Dataset | None) -> nn.ModuleDict:
+    """The heads that a recipe trains beside its model: "objects", "referents", both or none.
+
+    Args:
+        train, objects: the data sets of `open_supervision`.
+    """
+    heads = nn.ModuleDict()
+    if objects is not None:
+        heads["objects"] = make_object_head(model, kinds=len(objects.kinds), answers=len(objects.answers))
+    if recipe.auxiliary is not None and recipe.auxiliary.referent_epochs:
+        targets = train[[0]].auxiliary
+        assert targets is not None
+        heads["referents"] = ReferentHead(
+            cast(QuestionAnswerer, model), roles=targets["role"].shape[-1], objects=math.prod(object_grid(recipe.model))
+        )
+    return heads
+
+
+def cell_index(place_BQ2: Tensor, height: int, width: int) -> Tensor:
+    """The index, row by row, of the cell of an H x W map at each place (x, y), in units of the map's width and height.
+
+    >>> cell_index(torch.tensor([[[0.0, 0.0], [0.99, 0.0], [0.3, 0.6]]]), 2, 4)
+    tensor([[0, 3, 5]])
+    """
+    x_BQ, y_BQ = place_BQ2.unbind(-1)
+    return (y_BQ * height).long() * width + (x_BQ * width).long()
+
+
+class GatherObject(nn.Module):
+    """The object at the place of a question (x, y, kind), x and y from 0 to below 1, and the kind, one-hot.
+
+    >>> GatherObject(5)(torch.rand(2, 24, 16, 16), torch.rand(2, 40, 3)).shape
+    torch.Size([2, 40, 29])
+    """
+
+    question_dim = 3
+
+    def __init__(self, kinds: int) -> None:
+        super().__init__()
+        self.kinds = kinds
+
+    def forward(self, map_BCHW: Tensor, question_BQ3: Tensor) -> Tensor:
+        object_BQ, kind_BQ = cell_index(question_BQ3[..., :2], *map_BCHW.shape[-2:]), question_BQ3[..., 2]
+        object_BQC = rows(map_BCHW).take_along_dim(object_BQ[..., None], 1)
+        return torch.cat([object_BQC, F.one_hot(kind_BQ.long(), self.kinds).to(object_BQC)], dim=-1)
+
+
+def make_object_head(model: nn.Module, *, kinds: int, answers: int) -> RelationModel:
+    """The model's CNN, with one linear layer that answers questions about places.
+
+    What a linear layer can tell apart, g can as well, from its first layer on.
+    """
+    encoder = cast(nn.Sequential, cast(RelationModel, model.answer).encoder)
+    channels = cast(nn.Conv2d, encoder[-1].conv).out_channels
+    return RelationModel(encoder, GatherObject(kinds), nn.Linear(channels + kinds, answers))
+
+
+class ReferentHead(nn.Module):
+    """A model that scores the roles of points in a question, and answers it.
+
+    A multiRN scores with g: each of its channels stands for one role, and is zero for objects that do not have it, so
+    that only referents are in the sum. A model without a vector for each object scores all n of them at once, by a
+    linear layer beside the one that answers.
+    """
+
+    def __init__(self, model: QuestionAnswerer, *, roles: int, objects: int) -> None:
+        super().__init__()
+        answer = cast(RelationModel, model.answer)
+        last = answer.relation.g[-1] if isinstance(answer.relation, MultiRelation) else None
+        if last is None:
+            hidden = cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features
+            last = self.score = nn.Linear(hidden, objects * roles)
+        self.model, self.roles = model, roles  # after the layer that scores, so that Muon sees the answers' layer last
+        # Nearly all scores are to be negative: were that to be learned first, the CNN would forget the objects.
+        with torch.no_grad():
+            cast(Tensor, last.weight).mul_(INITIAL_SCALE)
+            cast(Tensor, last.bias).fill_(INITIAL_BIAS)
+
+    def forward(
+        self, image_BCHW: Tensor, question: Tensor, point_BT2: Tensor, *, answers: bool = True
+    ) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Logits (B, Q, A), None without `answers`; scores (B, Q, T, c, R); the object at each point (B, T)."""
+        answer = cast(RelationModel, self.model.answer)
+        relation, f = answer.relation, cast(nn.Sequential, answer.f)
+        map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question_encoder(question)
+        object_BT = cell_index(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
+        if isinstance(relation, MultiRelation):
+            logits_BQA = f(relation(map_BCHW, question_BQD)) if answers else None
+            score_BQTG = relation.each(map_BCHW, question_BQD, object_BT)
+        else:
+            hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
+            logits_BQA = f[-1](hidden_BQH) if answers else None
+            score_BQnR = self.score(hidden_BQH).unflatten(-1, (-1, self.roles))
+            score_BQTG = score_BQnR.take_along_dim(object_BT[:, None, :, None], 2)
+        return logits_BQA, score_BQTG.unflatten(-1, (-1, self.roles)), object_BT
+
+
+def referent_loss(score_BQTcR: Tensor, object_BT: Tensor, batch: Batch) -> Tensor:
+    """Squared distance of scores from 1 for the roles that a point has, from below -MARGIN for others.
+
+    It is summed over roles, averaged over the points of an image, and summed over questions. Points in the same object
+    share their roles.
+    """
+    assert batch.auxiliary is not None
+    point_BT2, role_BQTR = batch.auxiliary["point"], batch.auxiliary["role"]
+    valid_BT = ~point_BT2.isnan().any(-1)
+    same_BTT = (object_BT[:, :, None] == object_BT[:, None]) & valid_BT[:, None]
+    role_BQT1R = torch.einsum("bts,bqsr->bqtr", same_BTT.to(role_BQTR), role_BQTR).clamp(max=1)[..., None, :]
+    too_low, too_high = (1 - score_BQTcR).square(), F.relu(score_BQTcR + MARGIN).square()
+    loss_BQT = (ROLE_WEIGHT * role_BQT1R * too_low + (1 - role_BQT1R) * too_high).mean(-2).sum(-1)
+    mean_BQ = (loss_BQT * valid_BT[:, None]).sum(-1) / valid_BT.sum(-1, keepdim=True).clamp(min=1)
+    return mean_BQ[batch.answer >= 0].sum()
+
+
+class ReferentLoss(nn.Module):
+    """A `ReferentHead` with its loss: from a batch to the summed loss of referents and, with `answers`, of answers."""
+
+    def __init__(self, head: ReferentHead, preprocessing: Preprocessing, *, answers: bool) -> None:
+        super().__init__()
+        self.head, self.preprocessing, self.answers = head, preprocessing, answers
+
+    def forward(self, batch: Batch) -> Tensor:
+        assert batch.auxiliary is not None
+        logits_BQA, score_BQTcR, object_BT = self.head(
+            self.preprocessing(batch.image), batch.question, batch.auxiliary["point"], answers=self.answers
+        )
+        loss = referent_loss(score_BQTcR, object_BT, batch)
+        return loss if logits_BQA is None else loss + answer_loss(logits_BQA, None, batch, localise=False)

@@ -1,0 +1,139 @@
+"""Evaluation: counts first, metrics from counts.
+
+B images, Q questions about each, A answers, T = A + 1 true answers, of which the last stands for all that are not in
+the model's vocabulary, K kinds of questions.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bcn.data.dataset import LACKED, Dataset
+from bcn.training.distributed import Ranks
+from bcn.training.forward import forward, move_to
+from bcn.training.losses import answer_loss
+
+Z95 = 1.959963984540054
+"""the 97.5 % point of the normal distribution"""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What an evaluation counted."""
+
+    confusion_KTA: Tensor
+    """int64: how often, for a kind of question and a true answer, each answer was given"""
+    loss: float
+    """the sum of the losses"""
+    squared_error: tuple[float, float] | None
+    """sums of the squared errors of the centre's x and y; None where no centres were compared"""
+
+    @property
+    def correct(self) -> int:
+        return int(self.confusion_KTA.diagonal(dim1=1, dim2=2).sum())
+
+    @property
+    def total(self) -> int:
+        return int(self.confusion_KTA.sum())
+
+    @property
+    def mean_loss(self) -> float:
+        """Over the questions whose answer is in the model's vocabulary."""
+        return self.loss / max(1, int(self.confusion_KTA[:, :-1].sum()))
+
+
+@torch.inference_mode()
+def evaluate(
+    model: nn.Module,
+    dataset: Dataset,
+    *,
+    batch_size: int,
+    localise: bool = False,
+    ranks: Ranks | None = None,
+    interrupt: Callable[[], None] = lambda: None,
+) -> Counts:
+    """Count the answers of a model to every question of a data set.
+
+    Ranks share the images out without padding, and the totals are asserted.
+
+    Args:
+        localise: whether centres are compared too.
+        interrupt: called before each batch; it may raise to stop.
+    """
+    ranks = ranks or Ranks()
+    kinds, answers = max(1, len(dataset.kinds)), len(dataset.answers)
+    cells = kinds * (answers + 1) * answers
+    counts = torch.zeros(cells + 3, dtype=torch.int64, device=ranks.device)  # and answers, images, centres
+    sums = torch.zeros(3, dtype=torch.float64, device=ranks.device)  # loss, x, y
+    was_training = model.training
+    model.eval()
+    mine = ranks.share(np.arange(len(dataset)))
+    for start in range(0, len(mine), batch_size):
+        interrupt()
+        batch = move_to(dataset[mine[start : start + batch_size]], ranks.device)
+        logits, centre_B2 = forward(model, dataset.preprocessing(batch.image), batch.question)
+        kind = torch.zeros_like(batch.answer) if batch.kind is None else batch.kind
+        true = batch.answer.masked_fill(batch.answer == LACKED, answers)
+        cell = (kind * (answers + 1) + true) * answers + logits.argmax(-1)
+        asked = true >= 0  # not the padding of images with fewer questions than others
+        counts[:-3] += torch.bincount(cell[asked], minlength=cells)
+        counts[-3] += asked.sum()
+        counts[-2] += len(batch.image)
+        sums[0] += answer_loss(logits, centre_B2, batch, localise=localise)
+        if localise and centre_B2 is not None and batch.centre is not None:
+            sums[1:] += (centre_B2.double() - batch.centre.double()).square().sum(0)
+            counts[-1] += len(centre_B2)
+    model.train(was_training)
+    counts, sums = ranks.sum(counts).cpu(), ranks.sum(sums).cpu()
+    assert int(counts[-2]) == len(dataset), f"{counts[-2]} of {len(dataset)} images were evaluated"
+    assert counts[:-3].sum() == counts[-3], "not every answer was counted"
+    loss, x, y = sums.tolist()
+    return Counts(counts[:-3].view(kinds, answers + 1, answers), loss, (x, y) if counts[-1] else None)
+
+
+def wilson(correct: float, total: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a proportion (E. B. Wilson, 1927); it stays within 0 and 1, also at 0 and 1.
+
+    Args:
+        correct: need not be whole: it may be a mean over seeds.
+
+    >>> tuple(round(bound, 4) for bound in wilson(97, 100))
+    (0.9155, 0.9897)
+    """
+    share, z2 = correct / total, Z95**2
+    centre = share + z2 / (2 * total)
+    spread = Z95 * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
+    low, high = (centre - spread) / (1 + z2 / total), (centre + spread) / (1 + z2 / total)
+    return 0.0 if correct == 0 else low, 1.0 if correct == total else high
+
+
+def compute_metrics(counts: Counts, dataset: Dataset) -> dict[str, Any]:
+    """The metrics of a record: counts, accuracy and interval of all, of question groups and of kinds; localisation.
+
+    A kind that was never asked has a total of 0, and neither accuracy nor interval.
+    Localisation is the root mean square error per coordinate, in units of the image's side.
+    """
+    parts = {"all": slice(None), **dataset.question_groups}
+    parts |= {name: slice(kind, kind + 1) for kind, name in enumerate(dataset.kinds)}
+    metrics: dict[str, Any] = {}
+    for name, part in parts.items():
+        confusion_KTA = counts.confusion_KTA[part]
+        correct, total = int(confusion_KTA.diagonal(dim1=1, dim2=2).sum()), int(confusion_KTA.sum())
+        metrics[name] = {"correct": correct, "total": total, "accuracy": round(correct / total, 6) if total else None}
+        if total:
+            metrics[name]["interval"] = [round(bound, 6) for bound in wilson(correct, total)]
+    if counts.squared_error is not None:
+        metrics["localisation"] = round(math.sqrt(sum(counts.squared_error) / (2 * counts.total)), 6)
+    return metrics
+
+
+def headline(metrics: dict[str, Any], dataset: Dataset) -> dict[str, float]:
+    """The few metrics of a curve: the accuracy of all and of question groups, and localisation."""
+    names = {"accuracy": "all", **{group: group for group in dataset.question_groups}}
+    curve = {name: metrics[part]["accuracy"] for name, part in names.items() if metrics[part]["total"]}
+    return curve | ({"localisation": metrics["localisation"]} if "localisation" in metrics else {})
