@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from bcn.errors import BcnError
 from bcn.io import data_root
 
 
-def oracle(program: list[dict], scene: dict, place: int = -1) -> Any:
+def oracle(program: list[dict[str, Any]], scene: dict[str, Any], place: int = -1) -> Any:
     """The value of a node, from the last one back; objects are dictionaries, relations are read off coordinates."""
     node = program[place]
     name, _, attribute = node["function"].partition("_")
@@ -52,20 +53,26 @@ def oracle(program: list[dict], scene: dict, place: int = -1) -> Any:
         return [thing for thing, sides in zip(scene["objects"], inside, strict=True) if keep(sides)]
     if name == "query":
         return given[0][attribute]
-    return {
+    compute: dict[str, Callable[[], Any]] = {
         "count": lambda: len(given[0]),
         "exist": lambda: "yes" if given[0] else "no",
         "equal": lambda: "yes" if given[0] == given[1] else "no",
-    }[name]()
+    }
+    return compute[name]()
+
+
+Scenes = list[dict[str, Any]]
+Asked = list[tuple[dict[str, Any], dict[str, Any]]]
+"""scenes, each with a question about it"""
 
 
 @pytest.fixture(scope="module")
-def scenes() -> list[dict]:
+def scenes() -> Scenes:
     return [make_scene(index) for index in range(150)]
 
 
 @pytest.fixture(scope="module")
-def asked(scenes: list[dict]) -> list[tuple[dict, dict]]:
+def asked(scenes: Scenes) -> Asked:
     return [(scene, question) for scene in scenes for question in make_questions(scene)]
 
 
@@ -74,7 +81,7 @@ def test_answers_on_the_original_scenes_are_the_oracles() -> None:
     folder = data_root() / "clevr" / "scenes"
     scenes = [s for path in sorted(folder.glob("*.json")) for s in json.loads(path.read_text())["scenes"]]
     assert len(scenes) == 1500
-    kinds = Counter()
+    kinds: Counter[str] = Counter()
     for scene in scenes[::12]:
         questions = make_questions(scene)
         assert len(questions) >= 8
@@ -84,12 +91,12 @@ def test_answers_on_the_original_scenes_are_the_oracles() -> None:
     assert set(kinds) == set(KINDS)
 
 
-def test_answers_on_our_scenes_are_the_oracles(asked: list[tuple[dict, dict]]) -> None:
+def test_answers_on_our_scenes_are_the_oracles(asked: Asked) -> None:
     for scene, question in asked:
         assert question["answer"] == answer(question["program"], scene) == str(oracle(question["program"], scene))
 
 
-def test_thirteen_kinds_in_five_families(asked: list[tuple[dict, dict]]) -> None:
+def test_thirteen_kinds_in_five_families(asked: Asked) -> None:
     assert len(KINDS) == 13
     assert list(KINDS_OF) == ["count", "exist", "compare_numbers", "query_attribute", "compare_attribute"]
     family_of = {kind: family for family, kinds in KINDS_OF.items() for kind in kinds}
@@ -100,9 +107,9 @@ def test_thirteen_kinds_in_five_families(asked: list[tuple[dict, dict]]) -> None
     assert all(FAMILIES[q["question_family_index"]].kind == kind_of(q["program"]) for _, q in asked)
 
 
-def test_answers_are_balanced(asked: list[tuple[dict, dict]]) -> None:
+def test_answers_are_balanced(asked: Asked) -> None:
     """Who knows the kind alone, or form and attributes mentioned as well, gains little."""
-    answers = defaultdict(Counter)
+    answers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for _, question in asked:
         answers[kind_of(question["program"])][question["answer"]] += 1
     for kind, counts in answers.items():
@@ -111,7 +118,7 @@ def test_answers_are_balanced(asked: list[tuple[dict, dict]]) -> None:
         assert commonest < fair + 4 * (fair * (1 - fair) / sum(counts.values())) ** 0.5, (kind, counts)
 
 
-def test_a_question_is_asked_once_and_names_its_image(scenes: list[dict], asked: list[tuple[dict, dict]]) -> None:
+def test_a_question_is_asked_once_and_names_its_image(scenes: Scenes, asked: Asked) -> None:
     assert len(asked) == 10 * len(scenes)
     assert len({question["question_index"] for _, question in asked}) == len(asked)
     assert len({(question["image_index"], question["question"]) for _, question in asked}) == len(asked)
@@ -121,7 +128,7 @@ def test_a_question_is_asked_once_and_names_its_image(scenes: list[dict], asked:
         }
 
 
-def test_the_sentence_mentions_what_the_program_filters(asked: list[tuple[dict, dict]]) -> None:
+def test_the_sentence_mentions_what_the_program_filters(asked: Asked) -> None:
     meaning = {word: name for name, words in WORDS.items() for word in words if " " not in word}
     values = {value for attribute in ATTRIBUTES.values() for value in attribute}
     for _, question in asked:
@@ -143,7 +150,7 @@ def test_the_sentence_mentions_what_the_program_filters(asked: list[tuple[dict, 
         assert sorted(found) == sorted(related)
 
 
-def test_no_question_is_trivial(asked: list[tuple[dict, dict]]) -> None:
+def test_no_question_is_trivial(asked: Asked) -> None:
     for scene, question in asked:
         program, kind = question["program"], kind_of(question["program"])
         values = run(program, scene)
@@ -176,7 +183,7 @@ def test_every_word_has_a_vector() -> None:
     assert spoken <= known
 
 
-def _scene() -> dict:
+def _scene() -> dict[str, Any]:
     """A big red rubber ball, left of it a small blue metal cube, behind both a small red metal ball."""
     rows = [
         ("large", "red", "rubber", "sphere"),
@@ -220,7 +227,7 @@ def test_what_cannot_be_answered_says_so() -> None:
         answer([scene], _scene())
 
 
-def test_clevr_like_v1_is_frozen(asked: list[tuple[dict, dict]]) -> None:
+def test_clevr_like_v1_is_frozen(asked: Asked) -> None:
     """A changed generator is a new name: clevr-like-v2."""
     text = json.dumps([question for _, question in asked[:200]], sort_keys=True)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "80a944dd6110b3cc"

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,10 @@ from bcn.data.clevr_like.scene import COLORS, make_scene
 from bcn.errors import BcnError
 from bcn.io import data_root
 
-try:
-    import numba
-
+if has_numba := find_spec("numba") is not None:
     from bcn.data.clevr_like.render import render_scene
-except ImportError:
-    numba = None
 
-needs_numba = pytest.mark.skipif(numba is None, reason="needs pip install 'bcn[render]'")
+needs_numba = pytest.mark.skipif(not has_numba, reason="needs pip install 'bcn[render]'")
 
 
 @needs_numba
@@ -81,7 +78,8 @@ def test_a_picture_shows_the_same_at_any_size() -> None:
 @needs_numba
 def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "PART", 2)
-    order, counts = make.Order("val", size=16), []
+    order = make.Order("val", size=16)
+    counts: list[int] = []
     assert not make.make_clevr_like(tmp_path, order, 5, shard=(2, 2), done=counts.append)
     assert counts == [2]
     assert not (tmp_path / "questions").exists()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,17 +17,17 @@ FILES = ("CLEVR_train_scenes_1000.json", "CLEVR_val_scenes_500.json")
 
 
 @pytest.fixture(scope="module")
-def original() -> list[dict]:
+def original() -> list[dict[str, Any]]:
     return [s for name in FILES for s in json.loads((data_root() / "clevr" / "scenes" / name).read_text())["scenes"]]
 
 
 @pytest.fixture(scope="module")
-def ours() -> list[dict]:
+def ours() -> list[dict[str, Any]]:
     return [make_scene(index) for index in range(120)]
 
 
 @pytest.mark.data("clevr")
-def test_relations_of_the_original_scenes_follow_from_their_coordinates(original: list[dict]) -> None:
+def test_relations_of_the_original_scenes_follow_from_their_coordinates(original: list[dict[str, Any]]) -> None:
     assert len(original) == 1500
     for scene in original:
         computed = relationships(scene["objects"], scene["directions"])
@@ -35,7 +36,7 @@ def test_relations_of_the_original_scenes_follow_from_their_coordinates(original
 
 
 @pytest.mark.data("clevr")
-def test_directions_are_those_of_the_original_scenes(original: list[dict]) -> None:
+def test_directions_are_those_of_the_original_scenes(original: list[dict[str, Any]]) -> None:
     ours = camera.directions()
     for scene in original[::50]:
         for name, direction in scene["directions"].items():
@@ -43,7 +44,7 @@ def test_directions_are_those_of_the_original_scenes(original: list[dict]) -> No
 
 
 @pytest.mark.data("clevr")
-def test_camera_reproduces_every_original_pixel_to_its_rounding(original: list[dict]) -> None:
+def test_camera_reproduces_every_original_pixel_to_its_rounding(original: list[dict[str, Any]]) -> None:
     for scene in original[::10]:
         eye = camera.locate(scene["objects"])
         assert np.abs(np.subtract(eye, camera.POSITION)).max() < camera.JITTER + 0.02
@@ -54,7 +55,7 @@ def test_camera_reproduces_every_original_pixel_to_its_rounding(original: list[d
 
 
 @pytest.mark.data("clevr")
-def test_objects_are_drawn_as_the_original_ones_are(original: list[dict], ours: list[dict]) -> None:
+def test_objects_are_drawn_as_the_original_ones_are(original: list[dict[str, Any]], ours: list[dict[str, Any]]) -> None:
     for attribute, values in (("size", 2), ("color", 8), ("material", 2), ("shape", 3)):
         shares = []
         for scenes in (original, ours):
@@ -67,7 +68,7 @@ def test_objects_are_drawn_as_the_original_ones_are(original: list[dict], ours: 
             assert abs(shares[1][value][0] - share) < 5 * spread
 
 
-def test_objects_keep_their_distances(ours: list[dict]) -> None:
+def test_objects_keep_their_distances(ours: list[dict[str, Any]]) -> None:
     assert {len(scene["objects"]) for scene in ours} == set(range(3, 11))
     for scene in ours:
         right, behind = scene["directions"]["right"][:2], scene["directions"]["behind"][:2]
@@ -83,7 +84,7 @@ def test_objects_keep_their_distances(ours: list[dict]) -> None:
                 assert min(abs(offset @ right), abs(offset @ behind)) >= 0.4
 
 
-def test_relations_are_opposites_and_complete(ours: list[dict]) -> None:
+def test_relations_are_opposites_and_complete(ours: list[dict[str, Any]]) -> None:
     for scene in ours:
         everyone = set(range(len(scene["objects"])))
         for one, other in (("left", "right"), ("front", "behind")):
@@ -102,12 +103,12 @@ def test_left_is_left_in_the_picture() -> None:
         assert np.sign(moved[:2].round(2)).tolist() == [column, row]
 
 
-def test_every_object_is_visible(ours: list[dict]) -> None:
+def test_every_object_is_visible(ours: list[dict[str, Any]]) -> None:
     for scene in ours:
         assert visible_pixels(scene["objects"], scene["camera"]).min() >= 200
 
 
-def _thing(shape: str, x: float, y: float, size: str = "large") -> dict:
+def _thing(shape: str, x: float, y: float, size: str = "large") -> dict[str, Any]:
     return {"shape": shape, "3d_coords": [x, y, SIZES[size]], "rotation": 0.0, "size": size}
 
 
@@ -128,7 +129,8 @@ def test_visible_pixels_of_a_sphere_are_the_area_of_its_outline() -> None:
 
 def test_what_stands_behind_is_hidden() -> None:
     towards = np.array(camera.directions()["front"])
-    near, far = _thing("cube", *(1.5 * towards[:2])), _thing("sphere", *(-0.3 * towards[:2]), "small")
+    (x, y), (back_x, back_y) = 1.5 * towards[:2], -0.3 * towards[:2]
+    near, far = _thing("cube", x, y), _thing("sphere", back_x, back_y, "small")
     alone = visible_pixels([far], camera.POSITION)[0]
     for objects in ([near, far], [far, near]):
         shown = dict(zip((thing["shape"] for thing in objects), visible_pixels(objects, camera.POSITION), strict=True))
@@ -142,7 +144,7 @@ def test_a_scene_is_decided_by_seed_split_and_index_alone() -> None:
     assert make_scene(5, split="val")["objects"] != make_scene(5)["objects"]
 
 
-def test_clevr_like_v1_is_frozen(ours: list[dict]) -> None:
+def test_clevr_like_v1_is_frozen(ours: list[dict[str, Any]]) -> None:
     """A changed generator is a new name: clevr-like-v2."""
     text = json.dumps([scene["objects"] for scene in ours[:20]], sort_keys=True)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "a41cf4ddc2e71424"

@@ -136,7 +136,9 @@ def test_more_words_than_two_bytes_count(tmp_path: Path) -> None:
     line = {"image": "a.png", "question": words, "answer": "yes", "split": "train"}
     (tmp_path / "questions.jsonl").write_text(json.dumps(line) + "\n")
     dataset = open_dataset("own", "train", data=tmp_path)
-    assert len(set(dataset[[0]].question.flatten().tolist())) == 70_000
+    question = dataset[[0]].question
+    assert question is not None
+    assert len(set(question.flatten().tolist())) == 70_000
 
 
 def test_images_of_16_bits_are_seen_and_those_of_32_refused(tmp_path: Path) -> None:
@@ -226,7 +228,9 @@ def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
     assert sum(figures[kind]["total"] for kind in figures if kind != "all") == figures["all"]["total"] == 2
     dataset = open_dataset("own", "train", data=path.parent)
     assert dataset.kinds == ("colour", "number", "other")
-    assert set(dataset[range(len(dataset))].kind.flatten().tolist()) == {0, 1, 2}
+    kind = dataset[range(len(dataset))].kind
+    assert kind is not None
+    assert set(kind.flatten().tolist()) == {0, 1, 2}
 
 
 def test_the_command_checks_a_directory(mine: Path, tmp_path: Path) -> None:

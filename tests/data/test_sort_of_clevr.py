@@ -254,8 +254,8 @@ def test_the_pictures_of_the_specification_are_up_to_date(tmp_path: Path) -> Non
     docs = Path(__file__).parents[2] / "docs"
     runpy.run_path(str(docs / "make_pictures.py"))["main"](tmp_path)
     for made in tmp_path.iterdir():
-        kept = docs / "images" / made.name
-        assert np.array_equal(*(np.asarray(Image.open(path).convert("RGB")) for path in (made, kept))), made.name
+        drawn, kept = (np.asarray(Image.open(path).convert("RGB")) for path in (made, docs / "images" / made.name))
+        assert np.array_equal(drawn, kept), made.name
     assert len(list(tmp_path.iterdir())) == 4
 
 

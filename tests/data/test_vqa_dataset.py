@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,6 +99,7 @@ def test_images_are_decoded_once_and_mapped(clevr: Path) -> None:
     first = open_questions(clevr, "train", size=16)
     assert isinstance(first.image, np.memmap)
     again = open_questions(clevr, "train", size=16)
+    assert isinstance(again.image, np.memmap)
     assert again.image.filename == first.image.filename
     assert again.first(2).checksum() != first.checksum()
 
@@ -284,7 +286,7 @@ def test_splits_are_looked_for_once(own: Path) -> None:
         ({"program": [{"function": "cuont"}]}, "unknown kind of question 'cuont': did you mean 'count'?"),
     ],
 )
-def test_what_is_wrong_with_an_entry_of_clevr_is_said(clevr: Path, change: dict, problem: str) -> None:
+def test_what_is_wrong_with_an_entry_of_clevr_is_said(clevr: Path, change: dict[str, Any], problem: str) -> None:
     path = clevr / "questions" / "CLEVR_val_questions.json"
     content = json.loads(path.read_text())
     content["questions"][3] |= change
