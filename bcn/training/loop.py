@@ -142,7 +142,7 @@ class Trainer:
         state.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if optim.clip_norm is not None:
-            nn.utils.clip_grad_norm_(state.model.parameters(), optim.clip_norm)
+            nn.utils.clip_grad_norm_(state.trained, optim.clip_norm)
         state.optimiser.step()
         if state.ema is not None and optim.ema_decay is not None:
             update_ema(state.ema, state.model, optim.ema_decay, at.step)

@@ -25,10 +25,11 @@ from bcn.models.registry import create_model
 from bcn.paper.plan import measure
 from bcn.paper.recipes import find_recipe
 from bcn.training.auxiliary import ReferentHead, make_object_head, object_grid, referent_loss
-from bcn.training.interrupts import Interrupted
+from bcn.training.distributed import Ranks
+from bcn.training.interrupts import Interrupted, Stop
 from bcn.training.loop import Trainer, train
 from bcn.training.optim.schedule import make_optimiser
-from bcn.training.recipe import Auxiliary, Data, Recipe
+from bcn.training.recipe import Auxiliary, Data, Optim, Recipe
 from bcn.training.run import run_id
 from bcn.training.splits import Splits
 from bcn.training.state import State
@@ -263,6 +264,19 @@ def test_a_run_learns_to_see_then_to_point_then_to_answer(made: Path, tmp_path: 
     assert {name for name in begun if name.startswith("answer.f.")} & shown == set()
     assert {"answer.relation.g.1.weight", "question_encoder.lstm.layers.0.weight_hh"} <= shown
     assert {name for name in begun if name.startswith("answer.f.")} <= asked
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_gradients_are_clipped_over_all_that_is_trained(made: Path, epoch: int) -> None:
+    """The norm is that of the model and the heads together, in every stage."""
+    recipe = replace(taught(1, 1), model="clevr/cnn-lstm", optim=Optim("adam", 1e-3, clip_norm=0.01))
+    trainer = Trainer(recipe, 0, Splits.open(recipe, made), ranks=Ranks(), stop=Stop())
+    trainer.state.position.epoch = epoch
+    trainer.step(trainer.stage[0].loss, trainer.load(np.arange(4)), answers=40)
+    parts = {"model": trainer.state.model, **dict(trainer.state.heads.items())}
+    parameters = {id(weight): weight for part in parts.values() for weight in part.parameters()}
+    norms = [float(weight.grad.norm()) for weight in parameters.values() if weight.grad is not None]
+    assert math.hypot(*norms) == pytest.approx(0.01, rel=1e-3)
 
 
 def test_every_phase_of_a_run_is_measured_with_its_own_steps(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

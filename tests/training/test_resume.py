@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.blobs import install, normed, plain
+from helpers.blobs import SIZES, install, normed, plain
 
 from bcn.cli import main
 from bcn.errors import BcnError
@@ -226,7 +226,7 @@ def test_a_damaged_newest_checkpoint_changes_nothing_in_the_end(
 def test_other_data_is_not_trained_on_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = plain("smoke")
     train_without_test(recipe, tmp_path, monkeypatch)
-    monkeypatch.setitem(__import__("blobs").SIZES, "test", 98)
+    monkeypatch.setitem(SIZES, "test", 98)
     with pytest.raises(BcnError, match=r"began with other data \(test\)"):
         train(recipe, seed=0, runs=tmp_path)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.blobs import install, normed, plain
+from helpers.blobs import SIZES, install, normed, plain
 from torch import nn
 
 import bcn.training.progress
@@ -140,7 +140,7 @@ def test_a_finished_run_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_nothing_is_held_out_when_all_is_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("blobs").SIZES, "train+val", 53)
+    monkeypatch.setitem(SIZES, "train+val", 53)
     recipe = replace(plain("smoke"), epochs=1, data=replace(plain("smoke").data, split="train+val"))
     record = train(recipe, seed=0, runs=tmp_path)
     assert record["best_epoch"] is None
