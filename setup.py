@@ -17,11 +17,5 @@ setup(
             extra_compile_args=["-O3"],
             optional=True,
         ),
-        Extension(
-            "bcn.data.sort_of_clevr._samples",
-            ["bcn/data/sort_of_clevr/samples.c"],
-            extra_compile_args=["-O3"],
-            optional=True,
-        ),
     ]
 )

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from bcn.data.sort_of_clevr.dataset import LEGACY, V1, make_sort_of_clevr
-from bcn.data.sort_of_clevr.drawing import DISC, draw
+from bcn.data.sort_of_clevr.drawing import DISC, draw_scenes
 from bcn.data.sort_of_clevr.scene import SIDE, Scenes
 from bcn.io import atomic_write
 
@@ -53,7 +53,7 @@ def faults() -> list[np.ndarray]:
     away = np.where(other, dx**2 + dy**2, 10**6)
     lonely = (away.min(axis=2) > 999) & (np.take_along_axis(shape, away.argmin(axis=2), axis=1) != shape)
     chosen = [int(np.flatnonzero(overlap)[0]), int(np.flatnonzero(lonely.any(axis=1))[0])]
-    return list(draw(Scenes(*(part[chosen] for part in scenes))))
+    return list(draw_scenes(Scenes(*(part[chosen] for part in scenes))))
 
 
 def main(directory: Path = IMAGES) -> None:

@@ -58,10 +58,10 @@ def bench_sort_of_clevr(
     from bcn.data.random import splitmix64
     from bcn.data.sort_of_clevr.dataset import LEGACY, STREAMS, SortOfClevrStream
     from bcn.data.sort_of_clevr.reference import make_batch
-    from bcn.data.sort_of_clevr.samples import Generator
+    from bcn.data.sort_of_clevr.samples import SampleGenerator
 
     number = STREAMS[version][0]
-    generator = Generator(0, number, legacy=version == LEGACY, objects=6, questions="sampled")
+    generator = SampleGenerator(0, number, legacy=version == LEGACY, objects=6, questions="sampled")
     dataset, stream = SortOfClevrStream(version, "train", images, generator), int(splitmix64(0, number))
 
     def ours(count: int) -> None:

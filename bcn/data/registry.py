@@ -12,7 +12,7 @@ from bcn.data.clevr_like.supervision import open_annotated
 from bcn.data.dataset import Dataset
 from bcn.data.mnist import affnist, mnist
 from bcn.data.mnist.scaled import make_scaled_mnist
-from bcn.data.sort_of_clevr import FEWER, LEGACY, STREAM, V1, make_sort_of_clevr
+from bcn.data.sort_of_clevr import FEWER_OBJECTS, LEGACY, STREAM, V1, make_sort_of_clevr
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
 from bcn.data.sort_of_clevr.samples import Questions
 from bcn.data.vqa import sources as vqa
@@ -64,7 +64,10 @@ def _vqa(name: str) -> Entry:
 
 DATASETS: dict[str, Entry] = {
     V1: _sort_of_clevr("six shapes, 20 questions about them", V1),
-    **{name: _sort_of_clevr(f"{objects} shapes by the same rules", V1, objects) for objects, name in FEWER.items()},
+    **{
+        name: _sort_of_clevr(f"{objects} shapes by the same rules", V1, objects)
+        for objects, name in FEWER_OBJECTS.items()
+    },
     STREAM: _sort_of_clevr("as v1, training on fresh scenes without end", STREAM),
     LEGACY: _sort_of_clevr("the public generator's rules, faults included", LEGACY),
     **{name: _vqa(name) for name in vqa.SOURCES},

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bcn.data.sort_of_clevr import FEWER
+from bcn.data.sort_of_clevr import FEWER_OBJECTS
 from bcn.errors import BcnError
 from bcn.io import atomic_write, read_json, write_json
 from bcn.paper.tables import OBJECTS, TABLES
@@ -20,7 +20,7 @@ ELSEWHERE = {
     "rotated_10": ("more-scaled-mnist-10-v1", "all"),
     "rotated_45": ("more-scaled-mnist-45-v1", "all"),
     "affnist": ("affine-mnist-v1", "all"),
-    **{metric: (FEWER[objects], "relational") for metric, objects in OBJECTS.items()},
+    **{metric: (FEWER_OBJECTS[objects], "relational") for metric, objects in OBJECTS.items()},
 }
 """columns that are figures of further test sets"""
 

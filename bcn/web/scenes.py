@@ -14,7 +14,7 @@ from bcn.data.sort_of_clevr import (
     SHAPES,
     Scenes,
     answer_all,
-    draw,
+    draw_scenes,
     from_sentence,
     make_sort_of_clevr,
     question_bits,
@@ -46,7 +46,7 @@ def answer_scene(reasoner: Reasoner, request: SceneRequest) -> tuple[list[dict[s
         numbers = [number for number in range(36) if scenes.present[0, number % 6]]
     else:
         numbers = [_question_number(sentence, scenes) for sentence in request.questions]
-    image_HW3, truth_36 = draw(scenes)[0].transpose(1, 2, 0), answer_all(scenes)[0]
+    image_HW3, truth_36 = draw_scenes(scenes)[0].transpose(1, 2, 0), answer_all(scenes)[0]
     questions = EncodedQuestions(question_bits()[numbers], [_sentences()[number] for number in numbers])
     answers, broadcast = reasoner.answer_with_broadcast(image_HW3, questions)
     checked = [

@@ -19,7 +19,7 @@ from helpers import pages  # noqa: E402
 from helpers.pages import ask_sentences, drag, needs_chromium, opened, playwright, said, settled, truth  # noqa: E402
 
 import bcn  # noqa: E402
-from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw, from_sentence, question_bits  # noqa: E402
+from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw_scenes, from_sentence, question_bits  # noqa: E402
 from bcn.web.app import make_app  # noqa: E402
 from bcn.web.scenes import random_scene  # noqa: E402
 from bcn.web.static_site import describe  # noqa: E402
@@ -110,7 +110,7 @@ def test_scenes_in_the_browser_are_those_of_the_package(page: "Page") -> None:
             for k, colour in enumerate(COLOURS)
         ]
         pixels = page.evaluate("async (scene) => Array.from((await import('./scenes.js')).pixels(scene))", objects)
-        assert np.array_equal(np.array(pixels, np.uint8).reshape(3, 75, 75), draw(scene)[0])
+        assert np.array_equal(np.array(pixels, np.uint8).reshape(3, 75, 75), draw_scenes(scene)[0])
         true = page.evaluate(
             """async (scene) => { const { COLOURS, KINDS, truth } = await import('./scenes.js');
             return KINDS.flatMap((kind) => COLOURS.map((colour) => truth(scene, kind, colour))); }""",

@@ -21,7 +21,7 @@ from helpers import pages
 from helpers.pages import ask_sentences, drag, needs_chromium, opened, said, settled, truth
 
 import bcn
-from bcn.data.sort_of_clevr import COLOURS, draw
+from bcn.data.sort_of_clevr import COLOURS, draw_scenes
 from bcn.errors import BcnError
 from bcn.layers.broadcast import SkipConv
 from bcn.web.scenes import answer_scene, random_scene, to_scenes
@@ -116,7 +116,7 @@ def test_the_map_is_that_of_the_model(browser: "Browser", site: str) -> None:
     with opened(browser, site) as page:
         script = "async (objects) => (await (await import('./local.js')).reason({ objects })).broadcast"
         found = page.evaluate(script, [each.model_dump() for each in objects])
-    image = torch.from_numpy(draw(to_scenes(objects)))
+    image = torch.from_numpy(draw_scenes(to_scenes(objects)))
     model: Any = reasoner.model
     with torch.inference_mode():
         map_1CHW = model.features(reasoner.preprocessing(image))

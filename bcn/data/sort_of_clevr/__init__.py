@@ -4,7 +4,7 @@ docs/reference/sort-of-clevr.md specifies it.
 """
 
 from bcn.data.sort_of_clevr.dataset import (
-    FEWER,
+    FEWER_OBJECTS,
     LEGACY,
     SPLITS,
     STREAM,
@@ -14,15 +14,15 @@ from bcn.data.sort_of_clevr.dataset import (
     SortOfClevrStream,
     make_sort_of_clevr,
 )
-from bcn.data.sort_of_clevr.drawing import RGB, draw
+from bcn.data.sort_of_clevr.drawing import RGB, draw_scenes
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
-from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes, repeats
+from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes
 from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence
 
 __all__ = [
     "ANSWERS",
     "COLOURS",
-    "FEWER",
+    "FEWER_OBJECTS",
     "KINDS",
     "LEGACY",
     "RGB",
@@ -35,10 +35,9 @@ __all__ = [
     "SortOfClevr",
     "SortOfClevrStream",
     "answer_all",
-    "draw",
+    "draw_scenes",
     "from_sentence",
     "make_sort_of_clevr",
     "question_bits",
-    "repeats",
     "to_sentence",
 ]

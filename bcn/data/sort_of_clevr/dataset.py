@@ -12,7 +12,7 @@ import torch
 
 from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, question_bits
-from bcn.data.sort_of_clevr.samples import Generator, Questions, Samples
+from bcn.data.sort_of_clevr.samples import Questions, SampleGenerator, Samples
 from bcn.data.sort_of_clevr.scene import COLOURS, Scenes
 from bcn.errors import BcnError, did_you_mean
 
@@ -23,7 +23,7 @@ SIZES = {V1: (9800, 1000, 5000), LEGACY: (9800, 1000, 200), STREAM: (9800, 1000,
 STREAMS = {V1: (0, 1, 2), LEGACY: (4, 5, 6), STREAM: (3, 1, 2)}
 """the number of each split's stream of samples; a fresh stream is validated and tested on the images of v1"""
 
-FEWER = {objects: f"{V1}-{objects}-objects" for objects in (2, 3, 4, 5)}
+FEWER_OBJECTS = {objects: f"{V1}-{objects}-objects" for objects in (2, 3, 4, 5)}
 """what v1 with fewer objects is called"""
 BITS_36D, KIND_36 = question_bits(), np.arange(36) // len(COLOURS)
 CHUNK = 500
@@ -38,7 +38,7 @@ class SortOfClevr(Dataset):
     question_groups: ClassVar[dict[str, slice]] = {"non_relational": slice(0, 3), "relational": slice(3, 6)}
     preprocessing = Preprocessing()
 
-    def __init__(self, name: str, split: str, images: int, generator: Generator) -> None:
+    def __init__(self, name: str, split: str, images: int, generator: SampleGenerator) -> None:
         self.name, self.split, self.images, self.generator = name, split, images, generator
         self._prepare()
 
@@ -133,8 +133,8 @@ def make_sort_of_clevr(
     if not 0 <= seed < 2**64:
         raise BcnError(f"seed={seed}: a seed is a number from 0 to 2**64 - 1")
     number = STREAMS[version][SPLITS.index(split)]
-    generator = Generator(seed, number, legacy=version == LEGACY, objects=objects, questions=questions)
+    generator = SampleGenerator(seed, number, legacy=version == LEGACY, objects=objects, questions=questions)
     if version == STREAM and split == "train":
         return SortOfClevrStream(STREAM, split, images, generator)
     name = V1 if version == STREAM else version
-    return SortOfClevr(name if objects == 6 else FEWER[objects], split, images, generator)
+    return SortOfClevr(name if objects == 6 else FEWER_OBJECTS[objects], split, images, generator)

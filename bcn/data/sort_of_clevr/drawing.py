@@ -20,8 +20,8 @@ DISC = np.add.outer(np.arange(-RADIUS, RADIUS + 1) ** 2, np.arange(-RADIUS, RADI
 """(121) which of them belong to a circle"""
 
 
-def draw(scenes: Scenes) -> np.ndarray:
-    """(N, 3, 75, 75) uint8."""
+def draw_scenes(scenes: Scenes) -> np.ndarray:
+    """Images (N, 3, 75, 75) uint8 of scenes."""
     image_N3P = np.full((len(scenes.x), 3, SIDE**2), WHITE, dtype=np.uint8)
     centre_NK = scenes.y * np.int64(SIDE) + scenes.x
     for colour, rgb in enumerate(RGB):

@@ -13,7 +13,7 @@ from bcn.data.sort_of_clevr.scene import MIDDLE, SIDE, Scenes, squared_distances
 
 KINDS = ("shape", "left", "above", "closest", "furthest", "count")
 ANSWERS = ("yes", "no", "square", "circle", "1", "2", "3", "4", "5", "6")
-YES, SQUARE, NONE = ANSWERS.index("yes"), ANSWERS.index("square"), ANSWERS.index("1") - 1
+YES, SQUARE, ZERO = ANSWERS.index("yes"), ANSWERS.index("square"), ANSWERS.index("1") - 1
 
 LEGACY_OWN_DISTANCE = 999
 QUESTION_WORD = 8
@@ -55,7 +55,7 @@ def answer_all(scenes: Scenes, *, own_distance: int | None = None) -> np.ndarray
             YES + (y_KN > MIDDLE),
             SQUARE + (rising_KKN.min(axis=1) & 1),
             SQUARE + (falling_KKN.max(axis=1) & 1),
-            NONE + same_KKN.sum(axis=1, dtype=np.uint8),
+            ZERO + same_KKN.sum(axis=1, dtype=np.uint8),
         ],
         dtype=np.uint8,
         casting="unsafe",

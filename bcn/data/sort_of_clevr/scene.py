@@ -26,11 +26,11 @@ CENTRE_WORD = 64
 """the first word of the attempts, of which there may be any number"""
 
 
-NONE = np.int16(1 << 14)
+FAR = np.int16(1 << 14)
 """more than any squared distance, in a bit of its own"""
-_OWN_KK1 = NONE * np.eye(6, dtype=np.int16)[:, :, None]
+_OWN_KK1 = FAR * np.eye(6, dtype=np.int16)[:, :, None]
 _OUTSIDE_K11 = np.array([-6, -17, -28, 80, 91, 102], dtype=np.int8)[:, None, None]
-"""where objects that are not present stand aside: near nothing, and few enough bits away"""
+"""x of objects that are not present: far from each other and from all that are, and still an int8"""
 
 
 class Scenes(NamedTuple):
@@ -96,12 +96,6 @@ def scenes_legacy(sample_N: np.ndarray) -> Scenes:
     return Scenes(x_NK, y_NK, _shapes(sample_N), np.ones_like(x_NK, dtype=bool))
 
 
-def repeats(*scenes: Scenes) -> int:
-    """How many of all these scenes are copies of another: 0 where the splits share nothing and repeat nothing."""
-    rows = np.concatenate([np.concatenate([part * each.present for part in each], axis=1) for each in scenes])
-    return len(rows) - len(np.unique(rows, axis=0))
-
-
 def _shapes(sample_N: np.ndarray) -> np.ndarray:
     return (splitmix64(sample_N, SHAPE_WORD)[:, None] >> np.arange(6, dtype=np.uint64)).astype(np.uint8) & 1
 
@@ -143,7 +137,7 @@ def _ambiguous(x_KN: np.ndarray, y_KN: np.ndarray, shape_KN: np.ndarray, present
         # all bits where an object of this shape is, none elsewhere: masking is quicker than choosing
         here_KN = -(present_KN & (shape_KN == shape)).astype(np.int16)
         furthest.append((square_KKN & here_KN).max(axis=1).astype(np.int32))
-        elsewhere_KN = ~here_KN & NONE
+        elsewhere_KN = ~here_KN & FAR
         nearest.append((square_KKN | _OWN_KK1 | elsewhere_KN).min(axis=1).astype(np.int32))
     ambiguous_KN = (_within_a_pixel(*nearest) | _within_a_pixel(*furthest)) & present_KN
     ambiguous_N: np.ndarray = ambiguous_KN.any(axis=0)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bcn.data.sort_of_clevr import FEWER
+from bcn.data.sort_of_clevr import FEWER_OBJECTS
 from bcn.paper.recipes.ablation import COMPARED
 from bcn.paper.recipes.row import row
 from bcn.paper.recipes.table3 import multirn_h
@@ -20,7 +20,7 @@ def multirn_h_stream(scale: Scale) -> Recipe:
     return replace(
         recipe,
         name="beyond/multirn-h-stream",
-        data=replace(recipe.data, name="sort-of-clevr-stream", questions="all", tests=tuple(FEWER.values())),
+        data=replace(recipe.data, name="sort-of-clevr-stream", questions="all", tests=tuple(FEWER_OBJECTS.values())),
         optim=Optim("adam", 1.5e-3, schedule="warmup-cosine", warmup=0.1, ema_decay=0.999),
         epochs=longer,
         curriculum_epochs=min(3, longer - 1),
