@@ -28,7 +28,7 @@ def serve(
     from bcn.inference.reasoner import list_weights, load
 
     index = list_weights()
-    names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # what the page shows first
+    names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # the page shows the largest model first
     if not names:
         raise BcnError(
             "no weights are shipped with this version: train some (`bcn train table3/multirn-h --scale cpu`) "
@@ -43,7 +43,7 @@ def serve(
         listener = socket.create_server((host, port))
     except OSError as error:
         raise BcnError(
-            f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --host or --port"
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
         ) from error
     with listener:
         print(f"http://{host}:{listener.getsockname()[1]} (Ctrl-C stops it)", flush=True)

@@ -46,11 +46,11 @@ class Broadcast(NamedTuple):
         return cls(pooled.value_BK[0].numpy(), pooled.position_BK[0].numpy(), pooled.size)
 
     def counts(self) -> np.ndarray:
-        """(h, w) how many channels each position supplies (section 5.4); dead channels, of value 0, are not counted."""
+        """(h, w) how many channels each position supplies (section 5.4); inactive ones, of value 0, are not counted."""
         return np.bincount(self.position[self.value > 0], minlength=self.size[0] * self.size[1]).reshape(self.size)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the position of every channel, -1 for a dead one."""
+        """For JSON: the position of every channel, -1 for an inactive one."""
         rows, columns = self.size
         return {"rows": rows, "columns": columns, "position": np.where(self.value > 0, self.position, -1).tolist()}
 

@@ -168,7 +168,7 @@ def metadata(reasoner: Reasoner, shapes: DynamicShapes) -> str:
     _, height, width = image_shape(str(reasoner.description["model"]))
     content = {**reasoner.description, "image": {"height": height, "width": width, "any_size": shapes.size}}
     if reasoner.takes_words:
-        content["numbering"] = {"padding": PADDING, "unknown": UNKNOWN, "first_word": SPECIAL, "pattern": WORD}
+        content["tokenizer"] = {"padding": PADDING, "unknown": UNKNOWN, "first_word": SPECIAL, "pattern": WORD}
     return json.dumps(content, sort_keys=True)
 
 

@@ -142,7 +142,7 @@ class Reasoner:
         return Broadcast.of(pool(self.model, self.pixels(image)))
 
     def pixels(self, image: ImageInput) -> Tensor:
-        """(1, C, H, W) as the model sees it."""
+        """Read and preprocess an image: the (1, C, H, W) input of the model."""
         size = image_shape(str(self.description["model"]))
         pixels_CHW = resize(read_image(image), size) if self.takes_words else fit(read_image(image), size)
         return self.preprocessing(torch.from_numpy(pixels_CHW)[None])
@@ -176,7 +176,10 @@ def encode_words(questions: Sequence[str], words: Sequence[str]) -> EncodedQuest
 
 
 def load(name: str | Path) -> Reasoner:
-    """A reasoner by the name of shipped weights, or from the path of a run's directory or a weights file.
+    """Load a trained model.
+
+    Args:
+        name: of shipped weights (`list_weights`), or the path of a run's directory or of a weights file.
 
     >>> from PIL import Image
     >>> load("sort-of-clevr/multirn-h").ask(Image.new("RGB", (75, 75)), "is the red object on the left?")[0].question

@@ -42,7 +42,7 @@ class BroadcastMap(BaseModel):
     rows: int
     columns: int
     position: list[int] = Field(
-        description="where in the feature map each channel's maximum comes from, counted row by row; -1: dead channel"
+        description="where in the feature map each channel's maximum comes from, counted row by row; -1 if it is 0"
     )
 
 

@@ -194,7 +194,7 @@ export function startReason(engine, weights, latest) {
       const [x, y] = toPixel(position);
       return object && Math.abs(x - object.x) <= distance && Math.abs(y - object.y) <= distance;
     };
-    const source = broadcast.position.map((position) => (position < 0 ? "dead" : fromObject(position) ? "selected" : "other"));
+    const source = broadcast.position.map((position) => (position < 0 ? "inactive" : fromObject(position) ? "selected" : "other"));
     if (grid.childElementCount !== source.length) {
       grid.replaceChildren(...source.map((_, n) => svg("rect", { x: (n % GRID_COLUMNS) + 0.08, y: Math.floor(n / GRID_COLUMNS) + 0.08 })));
       grid.setAttribute("viewBox", `0 0 ${GRID_COLUMNS} ${Math.ceil(source.length / GRID_COLUMNS)}`);
@@ -202,8 +202,8 @@ export function startReason(engine, weights, latest) {
     source.forEach((name, n) => { if (grid.children[n].getAttribute("class") !== name) grid.children[n].setAttribute("class", name); });
     const count = (name) => source.filter((each) => each === name).length;
     byId("channel-summary").textContent = object
-      ? `The ${selected} ${object.shape} supplied ${count("selected")} of the ${source.length} channels; ${count("dead")} are dead.`
-      : `Select an object to see which of the ${source.length} channels it supplied; ${count("dead")} are dead.`;
+      ? `The ${selected} ${object.shape} supplied ${count("selected")} of the ${source.length} channels; ${count("inactive")} are inactive.`
+      : `Select an object to see which of the ${source.length} channels it supplied; ${count("inactive")} are inactive.`;
   }
 
   // Controls
