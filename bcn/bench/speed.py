@@ -12,7 +12,7 @@ from bcn.bench.measure import alternate, threads
 from bcn.bench.memory import peak_memory
 from bcn.models.cost import executed_macs, on_meta
 from bcn.models.registry import image_shape
-from bcn.paper.tables import published_rows
+from bcn.paper.published import published_rows
 from bcn.training.environment import cores, keep_memory
 
 SIZE = 2048

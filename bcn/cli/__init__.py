@@ -15,6 +15,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+MAINTAINERS = "For maintainers"
+"""the panel of `bcn --help` for commands that users do not need"""
+
 
 def main() -> None:
     """Run a command; bad input is one sentence on standard error and exit code 2."""
@@ -40,5 +43,5 @@ from bcn.cli import data as data  # noqa: E402
 from bcn.cli import clevr as clevr  # noqa: E402
 from bcn.cli import train as train  # noqa: E402
 from bcn.cli import paper as paper  # noqa: E402
-from bcn.cli import ship as ship  # noqa: E402
 from bcn.cli import bench as bench  # noqa: E402
+from bcn.cli import release as release  # noqa: E402

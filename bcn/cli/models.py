@@ -39,7 +39,7 @@ def models(
 def model_row(name: str, questions: int) -> dict[str, Any]:
     from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
     from bcn.models.registry import image_shape
-    from bcn.paper.tables import published_rows
+    from bcn.paper.published import published_rows
 
     table, row = name.split("/")
     model, image = on_meta(name), image_shape(name)

@@ -1,4 +1,4 @@
-"""`bcn recipes`, `bcn table`, `bcn plot`, `bcn report` and `bcn figure`."""
+"""`bcn recipes`, `bcn table`, `bcn plot`, `bcn figure` and `bcn report`."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bcn.cli import app
+from bcn.cli import MAINTAINERS, app
 from bcn.cli.train import ScaleOption, leave
 from bcn.errors import BcnError
 
@@ -18,66 +18,52 @@ def recipes(
     table: Annotated[str | None, typer.Argument(help="Only this table's: table3.")] = None,
     scale: ScaleOption = "cpu",
 ) -> None:
-    """List what can be trained: one recipe for each row of the paper's tables."""
-    from bcn.paper.recipes import find_recipe, list_recipes
-    from bcn.paper.tables import find_table
+    """List what can be trained: a recipe for each row of the paper's tables and ours."""
+    from bcn.paper.tables import find_recipe, find_row, find_table, list_recipes
 
     for name in list_recipes(find_table(table).name if table else None):
         recipe = find_recipe(name, scale)
-        trained = "" if recipe.name == name else f"is {recipe.name}; "
+        about = find_row(name).about if recipe.name == name else f"as {recipe.name}"
         paper = ", ".join(f"{metric} {value:g}" for metric, value in recipe.paper)
-        print(f"{name:38} {trained}{recipe.epochs} epochs of {recipe.data.name}; paper: {paper}")
+        print(f"{name:38} {about}; {recipe.epochs} epochs of {recipe.data.name}; paper: {paper}")
 
 
 @app.command()
 def table(
-    name: Annotated[str, typer.Argument(help="table1, table2, table3, table3-legacy, deformation, bcn-size, ...")],
+    name: Annotated[str, typer.Argument(help="Such as table3 or deformation; a wrong name lists them all.")],
     scale: ScaleOption = "cpu",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each row: seeds 0, 1, ...")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at once; two or more have one thread each.")] = 1,
-    train: Annotated[bool, typer.Option("--train/--no-train", help="Train what is missing, or only render.")] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel; two or more have one thread each.")] = 1,
+    train: Annotated[
+        bool, typer.Option("--train/--no-train", help="Train missing runs or only write the table.")
+    ] = True,
     plan: Annotated[bool, typer.Option("--plan", help="Only measure how long the missing runs take.")] = False,
-    rows: Annotated[str, typer.Option(help="Only these rows, with commas between them.")] = "",
+    rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
     runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
     results: ResultsOption = Path("results"),
 ) -> None:
     """Make a table of the paper: train the runs that are missing, then write it as markdown and CSV."""
-    from bcn.paper.page import write_table
-    from bcn.paper.plan import measure, missing, train_all
-    from bcn.paper.recipes import find_recipe, list_recipes
-    from bcn.paper.records import keep_estimate
-    from bcn.paper.tables import find_table
+    from bcn.paper.plan import plan_table, train_all
+    from bcn.paper.render import write_table
+    from bcn.paper.tables import find_recipe, find_table, list_recipes
     from bcn.training.interrupts import Interrupted
-    from bcn.training.progress import duration, say
+    from bcn.training.progress import say
 
     found = find_table(name)
     find_recipe(list_recipes(name)[0], scale)  # refuses an unknown scale
-    failed: list[str] = []
-    planned = missing(found, scale, seeds, [row for row in rows.split(",") if row], results) if train else []
-    if planned:
-        estimates = {}
-        for recipe in dict.fromkeys(run.recipe for run in planned):
-            estimates[recipe] = measure(recipe, alone=jobs == 1, stand_in=plan)
-            keep_estimate(results, recipe, estimates[recipe])
-        total = 0.0
-        for run in planned:
-            estimate = estimates[run.recipe]
-            left = estimate.step_seconds * (estimate.steps - run.steps_done(runs))
-            total += left
-            say(f"{run.name}: about {duration(left)}, {estimate.steps:,} steps of {estimate.step_seconds:.3f} s")
-        say(f"{len(planned)} runs, about {duration(total / min(jobs, len(planned)))}")
-        if not plan:
-            try:
-                failed = train_all(planned, runs=runs, results=results, jobs=jobs)
-            except Interrupted as stopped:
-                leave(stopped)
+    places, failed = {"runs": runs, "results": results}, []
+    if train:
+        chosen = [row for row in rows.split(",") if row]
+        planned = plan_table(found, scale, seeds=seeds, rows=chosen, jobs=jobs, synthetic=plan, **places)
+        try:
+            failed = train_all([] if plan else planned, jobs=jobs, **places)
+        except Interrupted as stopped:
+            leave(stopped)
     text, paths = write_table(found, scale, results)
     print(text)
     say(f"written: {', '.join(map(str, paths))}")
     if failed:
-        raise BcnError(
-            f"these runs failed, for the reasons above: {', '.join(failed)}; the same command tries them again"
-        )
+        raise BcnError(f"these runs failed, see above: {', '.join(failed)}; the same command tries them again")
 
 
 @app.command()
@@ -97,12 +83,12 @@ def plot(
     print(write(curves.draw(drawn), out))
 
 
-@app.command()
+@app.command(rich_help_panel=MAINTAINERS)
 def report(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results/tables.md"),
     results: ResultsOption = Path("results"),
 ) -> None:
-    """Write the page with every table of the paper side by side with ours, and one of what the benchmarks measured."""
+    """Write the page with every table, the paper's numbers next to ours, and the page of the benchmarks."""
     from bcn.paper.measurements import write_measurements
     from bcn.paper.page import write_page
 
@@ -114,9 +100,10 @@ def report(
 def figure(
     name: Annotated[str, typer.Argument(help="Without a name, the figures are listed.")] = "",
     weights: Annotated[
-        str | None, typer.Option(help="Shipped weights, a run's directory or a weights file, where not the usual ones.")
+        str | None,
+        typer.Option(help="Shipped weights, a run's directory or a weights file, instead of the usual ones."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Chooses the images that are shown.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Selects the images that are shown.")] = 0,
     out: Annotated[Path, typer.Option(help="The directory to write into, as PNG.")] = Path("docs/results/figures"),
     results: ResultsOption = Path("results"),
 ) -> None:

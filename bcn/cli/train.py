@@ -35,7 +35,7 @@ def train(
 ) -> None:
     """Train a recipe to its end. The same command goes on with a run that was stopped, and shows a finished one."""
     from bcn.cli.metrics import print_metrics
-    from bcn.paper.recipes import find_recipe
+    from bcn.paper.tables import find_recipe
     from bcn.training.interrupts import Interrupted
     from bcn.training.loop import train as train_recipe
     from bcn.training.override import override

@@ -6,8 +6,9 @@ from typing import Any
 
 from bcn.errors import BcnError
 from bcn.io import atomic_write, read_json
-from bcn.paper.rows import grid
-from bcn.paper.tables import TABLES, published_rows
+from bcn.paper.published import published_rows
+from bcn.paper.render import grid
+from bcn.paper.tables import TABLES
 
 INTRODUCTION = """# Measurements
 

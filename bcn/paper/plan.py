@@ -1,4 +1,4 @@
-"""The runs that a table still needs: which, how long, and training them one after another or side by side."""
+"""The runs that a table still needs: which, how long they take, and training them, one by one or in parallel."""
 
 import signal
 import subprocess
@@ -6,22 +6,20 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from bcn.errors import did_you_mean
-from bcn.paper.recipes import find_recipe, list_recipes
-from bcn.paper.records import Estimate, keep, results_of
-from bcn.paper.tables import Table
+from bcn.paper.estimate import keep_estimate, measure
+from bcn.paper.records import keep, results_of
+from bcn.paper.tables import Table, find_recipe, list_recipes
 from bcn.training.interrupts import Interrupted
-from bcn.training.progress import say
+from bcn.training.progress import duration, say
 from bcn.training.recipe import Recipe
 from bcn.training.run import find_run, run_id
 
 POLL_SECONDS = 0.2
-ENOUGH_SECONDS = 5.0
-"""of measuring steps"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Planned:
 
 
 def missing(table: Table, scale: str, seeds: int, rows: Sequence[str], results: Path) -> list[Planned]:
-    """The runs of some rows, or of all, that have no record: seed by seed, so that a table fills evenly."""
+    """The runs of some rows, or of all, that have no record; seed by seed, so that a table fills evenly."""
     names = list_recipes(table.name)
     for row in rows:
         if f"{table.name}/{row}" not in names:
@@ -55,48 +53,32 @@ def missing(table: Table, scale: str, seeds: int, rows: Sequence[str], results: 
     return [Planned(recipe, seed) for seed in range(seeds) for recipe in recipes if seed not in done[recipe]]
 
 
-def measure(recipe: Recipe, *, alone: bool, stand_in: bool = False) -> Estimate:
-    """How long a run takes, from real steps with the threads that it will have.
+def plan_table(
+    table: Table, scale: str, *, seeds: int, rows: Sequence[str], jobs: int, runs: Path, results: Path, synthetic: bool
+) -> list[Planned]:
+    """The runs that a table still needs; how long each takes is measured, kept and printed.
 
-    With `stand_in`, on made-up images and questions where those of CLEVR, or like CLEVR's, are not here; there is
-    nothing then to be taught by, and every step is taken for one that answers.
+    Args:
+        rows: of the table; empty means all
+        jobs: how many runs will train at once
+        synthetic: measure on synthetic questions where the data set is missing
     """
-    import numpy as np
-    import torch
-
-    from bcn.data.clevr_like.synthetic import synthetic_questions
-    from bcn.data.dataset import Dataset
-    from bcn.data.registry import missing_files
-    from bcn.data.vqa.sources import SOURCES
-    from bcn.training.auxiliary import open_supervision
-    from bcn.training.distributed import Ranks
-    from bcn.training.environment import default_threads
-    from bcn.training.interrupts import Stop
-    from bcn.training.loop import Trainer
-    from bcn.training.splits import Splits, open_for
-
-    data = recipe.data
-    torch.set_num_threads(default_threads() if alone else 1)
-    if stand_in and data.name in SOURCES and SOURCES[data.name].train_images and missing_files(data.name):
-        say(f"{data.name} is not here: measured on made-up images and questions")
-        recipe = replace(recipe, auxiliary=None)
-        dataset: Dataset = synthetic_questions(data.name, images=data.train)
-    else:
-        dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
-    dataset, objects = open_supervision(recipe, dataset)
-    splits = Splits(dataset, None, dataset, {}, objects)
-    trainer = Trainer(recipe, 0, splits, ranks=Ranks(), stop=Stop())
-    at, seconds = trainer.state.position, 0.0
-    for stage in trainer.stages:
-        taken = list[float]()
-        while len(taken) < 4 and sum(taken) < ENOUGH_SECONDS:
-            began = time.perf_counter()
-            batch = trainer.load(np.arange(min(recipe.batch_size, len(stage.data))))
-            trainer.step(stage.loss, batch, answers=int((batch.answer >= 0).sum()))
-            taken.append(time.perf_counter() - began)
-        seconds += min(taken) * stage.epochs / recipe.epochs
-        at.epoch += stage.epochs
-    return Estimate(seconds, trainer.total, torch.get_num_threads())
+    planned = missing(table, scale, seeds, rows, results)
+    estimates = {
+        recipe: measure(recipe, alone=jobs == 1, synthetic=synthetic)
+        for recipe in dict.fromkeys(run.recipe for run in planned)
+    }
+    total = 0.0
+    for recipe, estimate in estimates.items():
+        keep_estimate(results, recipe, estimate)
+    for run in planned:
+        estimate = estimates[run.recipe]
+        left = estimate.step_seconds * (estimate.steps - run.steps_done(runs))
+        total += left
+        say(f"{run.name}: about {duration(left)}, {estimate.steps:,} steps of {estimate.step_seconds:.3f} s")
+    if planned:
+        say(f"{len(planned)} runs, about {duration(total / min(jobs, len(planned)))}")
+    return planned
 
 
 def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: int) -> list[str]:
@@ -133,7 +115,7 @@ def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: in
 
 
 def _start(run: Planned, runs: Path, *, alone: bool) -> "subprocess.Popen[bytes]":
-    """One run that speaks on the terminal; of several, each has one thread and speaks into a file of its own.
+    """A run that is alone prints to the terminal; of several, each has one thread and a log file.
 
     It has a session of its own, so that Ctrl-C reaches it once, through us: at a second signal it would not save.
     """

@@ -1,33 +1,31 @@
-"""Finished runs under results/: one record each, read as the figures that a table needs."""
+"""Records of finished runs under results/: one each, read as the metrics that a table needs."""
 
 import json
 import shutil
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bcn.data.sort_of_clevr import FEWER_OBJECTS
 from bcn.errors import BcnError
-from bcn.io import atomic_write, read_json, write_json
+from bcn.io import atomic_write
 from bcn.paper.tables import OBJECTS, TABLES
-from bcn.training.environment import commit, machine
 from bcn.training.recipe import Recipe, fingerprint, from_json
 from bcn.training.record import cpu_minutes
 
-ELSEWHERE = {
+OTHER_TEST_SETS = {
     "more_scaled": ("more-scaled-mnist-v1", "all"),
     "rotated_10": ("more-scaled-mnist-10-v1", "all"),
     "rotated_45": ("more-scaled-mnist-45-v1", "all"),
     "affnist": ("affine-mnist-v1", "all"),
     **{metric: (FEWER_OBJECTS[objects], "relational") for metric, objects in OBJECTS.items()},
 }
-"""columns that are figures of further test sets"""
+"""columns that are metrics of further test sets: its name, and the group of questions"""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One figure of one run: in percent with its 95 % Wilson interval, or an error without one."""
+class Metric:
+    """One metric of one run: in percent with its 95 % Wilson interval, or an error without one."""
 
     value: float
     total: int | None = None
@@ -42,21 +40,21 @@ class Result:
     overridden: bool
     record: dict[str, Any]
 
-    def measured(self, metric: str) -> Measured | None:
-        """The figure of a column of the paper's tables, None where this run did not measure it."""
+    def metric(self, name: str) -> Metric | None:
+        """The metric of a column of the paper's tables, None where this run did not measure it."""
         sets = self.record["metrics"]
-        if metric == "localisation":
+        if name == "localisation":
             error = sets["test"].get("localisation")
-            return None if error is None else Measured(float(error))
-        if metric in ELSEWHERE:
-            name, part = ELSEWHERE[metric]
-            counts = sets.get(name, {}).get(part)
+            return None if error is None else Metric(float(error))
+        if name in OTHER_TEST_SETS:
+            test_set, group = OTHER_TEST_SETS[name]
+            counts = sets.get(test_set, {}).get(group)
         else:
-            counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(metric, metric))
+            counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(name, name))
         if not counts or not counts["total"]:
             return None
         low, high = counts["interval"]
-        return Measured(100 * float(counts["accuracy"]), int(counts["total"]), 100 * float(low), 100 * float(high))
+        return Metric(100 * float(counts["accuracy"]), int(counts["total"]), 100 * float(low), 100 * float(high))
 
     @property
     def curve(self) -> list[dict[str, Any]]:
@@ -74,41 +72,7 @@ class Result:
     def read(self) -> tuple[Any, ...]:
         """Everything that tables and curves show; fails where a record lacks any of it."""
         metrics = {metric for table in TABLES.values() for metric in table.metrics}
-        return [self.measured(metric) for metric in metrics], self.curve, self.cpu_minutes
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """How long a run would take, from measured steps."""
-
-    step_seconds: float
-    steps: int
-    threads: int
-
-    @property
-    def seconds(self) -> float:
-        return self.step_seconds * self.steps
-
-
-def estimate_path(results: Path, recipe: Recipe) -> Path:
-    return results / recipe.name / f"{recipe.scale}-estimate.json"
-
-
-def keep_estimate(results: Path, recipe: Recipe, estimate: Estimate) -> None:
-    where = {"commit": commit(), "machine": machine(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    write_json(estimate_path(results, recipe), {"run": fingerprint(recipe), **asdict(estimate), **where})
-
-
-def estimate_of(results: Path, recipe: Recipe) -> Estimate | None:
-    """What was measured for this very recipe."""
-    path, remedy = estimate_path(results, recipe), "remove it and run `bcn table` with --plan"
-    kept = read_json(path, remedy) if path.exists() else {}
-    try:
-        if kept.get("run") != fingerprint(recipe):
-            return None
-        return Estimate(*(kept[field.name] for field in fields(Estimate)))
-    except (LookupError, AttributeError) as error:
-        raise BcnError(f"{path} is not an estimate ({error}): {remedy}") from error
+        return [self.metric(metric) for metric in metrics], self.curve, self.cpu_minutes
 
 
 def result_path(results: Path, recipe: Recipe, seed: int) -> Path:

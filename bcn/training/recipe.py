@@ -82,11 +82,9 @@ class Recipe:
     """how word embeddings are initialised, where questions are in words"""
     paper: tuple[tuple[str, float], ...] = ()
     """what the paper reports for this row: metric and value"""
-    departures: tuple[str, ...] = ()
-    """every departure from the paper and every choice that it leaves open, in words"""
 
 
-DESCRIPTIVE = ("paper", "departures")
+DESCRIPTIVE = ("paper",)
 """fields that describe a run and do not decide it: another wording is still the same run"""
 
 LARGEST_BATCH = 2**16

@@ -20,7 +20,7 @@ from bcn.cli import main
 from bcn.cli.bench import bench
 from bcn.paper.hours import GPU_FLOPS, hours
 from bcn.paper.measurements import write_measurements
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 
 COMMANDS = [command.callback.__name__.replace("_", "-") for command in bench.registered_commands if command.callback]
 

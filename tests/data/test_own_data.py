@@ -19,7 +19,7 @@ from bcn.data.check import check_directory
 from bcn.data.images import read_image, to_rgb_or_gray
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.layouts import read_questions
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
 from bcn.training.losses import answer_loss
 from bcn.training.metrics import evaluate

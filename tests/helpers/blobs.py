@@ -20,7 +20,7 @@ from bcn.data.dataset import Batch
 from bcn.data.registry import DATASETS, Entry
 from bcn.errors import BcnError
 from bcn.models import registry
-from bcn.paper.recipes.row import ROWS
+from bcn.paper.tables import OTHER_RECIPES
 from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 SIDE = 24
@@ -110,7 +110,7 @@ def install(set_item: Callable[[Any, str, Any], None]) -> None:
     set_item(DATASETS, "blobs", Entry("squares and bars, for tests", "generated", tuple(SIZES), open_blobs))
     for name, model, recipe in (("blobs/plain", Plain, plain), ("blobs/normed", Normed, normed)):
         set_item(registry._ENTRIES, name, registry.Entry(model, (1, SIDE, SIDE)))
-        set_item(ROWS, name, recipe)
+        set_item(OTHER_RECIPES, name, recipe)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bcn.paper.recipes import find_recipe
 from bcn.paper.records import result_path
+from bcn.paper.tables import find_recipe
 from bcn.training.recipe import Recipe, Scale
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from bcn import create_model
 from bcn.data.dataset import Preprocessing
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
 from bcn.training.run import run_id
 from bcn.training.weights import describe_weights, write_weights

@@ -18,7 +18,7 @@ from bcn.data.vqa.dataset import CLEVR_PIXELS
 from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import tokens
 from bcn.io import data_root
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.environment import commit, default_threads
 from bcn.training.weights import describe_weights, write_weights
 

@@ -18,7 +18,7 @@ from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
 from bcn.inference.reasoner import WEIGHTS, Reasoner, list_weights, load
 from bcn.inference.release import card, evidence, release
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
 from bcn.training.metrics import compute_metrics, evaluate
 from bcn.training.recipe import from_json

@@ -17,9 +17,9 @@ from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
 from bcn.models.cost import TOKENS, count_parameters, executed_macs, on_meta
 from bcn.paper.plan import measure
-from bcn.paper.recipes import find_recipe, list_recipes
+from bcn.paper.published import published_rows
 from bcn.paper.records import Result
-from bcn.paper.tables import published_rows
+from bcn.paper.tables import find_recipe, list_recipes
 from bcn.training.loop import train
 from bcn.training.losses import answer_loss
 from bcn.training.metrics import compute_metrics, evaluate
@@ -115,9 +115,9 @@ def test_smoke_recipe_trains_and_is_counted_by_family(name: str, tmp_path: Path)
     record = train(recipe, seed=0, runs=tmp_path)
     assert record["steps"] == 2
     found = Result(recipe, 0, False, record)
-    assert found.measured("overall").total == 4
-    assert found.measured("count").total == found.measured("query_attribute").total == 2
-    assert found.measured("exist") is None
+    assert found.metric("overall").total == 4
+    assert found.metric("count").total == found.metric("query_attribute").total == 2
+    assert found.metric("exist") is None
     assert fingerprint(recipe) in record["run"]
 
 

@@ -11,7 +11,7 @@ from bcn import create_model, list_models
 from bcn.cli import app
 from bcn.models.cost import BATCH, TOKENS, count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
-from bcn.paper.tables import published_rows
+from bcn.paper.published import published_rows
 
 LAST_LAYER = 2570
 """Linear(256, 10), which the paper leaves out of some counts"""

@@ -15,7 +15,7 @@ from bcn import BcnError, coordinate_planes, create_model, list_models
 from bcn.models.cost import on_meta
 from bcn.models.reference import reference_model
 from bcn.models.registry import image_shape
-from bcn.paper.tables import published_rows
+from bcn.paper.published import published_rows
 
 MODELS = list_models()
 RELATIONAL = [name for name in MODELS if hasattr(on_meta(name), "relation")]

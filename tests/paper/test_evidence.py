@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from bcn.paper.page import write_page
-from bcn.paper.recipes import list_recipes
 from bcn.paper.rows import lines_of
-from bcn.paper.tables import TABLES
+from bcn.paper.tables import TABLES, list_recipes
 
 ROOT = Path(__file__).parents[2]
 PAPER = tomllib.loads((ROOT / "bcn" / "paper" / "tables.toml").read_text())
@@ -65,13 +64,13 @@ def test_the_readme_shows_what_the_paper_and_the_records_say(
         name, value = "relational", f"{accuracy(recipe, 'relational'):.2f}"
     else:
         name, value = ("overall" if table == "table4" else "accuracy"), f"{accuracy(recipe):.2f}"
-    (printed,) = (each for each in PAPER[PUBLISHED[table.removesuffix("-legacy")]]["rows"] if each["name"] == row)
+    (printed,) = (each for each in PAPER[PUBLISHED[table.removesuffix("-legacy")]] if each["name"] == row)
     assert float(paper) == printed[name]
     assert (ours, seeds) == (value, str(len(records(recipe))))
 
 
 def test_the_readme_says_how_many_rows_have_been_run() -> None:
-    paper = [table for table in TABLES.values() if table.name not in ("table3-legacy", "ablation", "share", "beyond")]
+    paper = [table for table in TABLES.values() if table.name not in ("table3-legacy", "ablation", "batch32", "stream")]
     lines = [
         line
         for table in paper
@@ -88,7 +87,7 @@ def test_both_seeds_at_batch_size_32() -> None:
     page, means = (ROOT / "docs" / "results" / "where-we-differ.md").read_text(), []
     for row in ("multirn", "multirn-no-bcn"):
         trial = json.loads((ROOT / "results" / "trials" / f"table3-{row}-paper-batch32-seed0.json").read_text())
-        (record,) = records(f"share/{row}")
+        (record,) = records(f"batch32/{row}")
         assert record["seed"] == 1
         for seed, each in enumerate((trial, record)):
             cells = [f"{percent(each, part):.2f}" for part in ("relational", "non_relational")]

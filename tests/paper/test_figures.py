@@ -19,7 +19,7 @@ from bcn.paper.figures import FIGURES, FromWeights, curves, draw_figure
 from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
 from bcn.paper.figures.style import write
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.weights import describe_weights, write_weights
 
 WITH_WEIGHTS = {name: draw for name, (_, draw) in FIGURES.items() if isinstance(draw, FromWeights)}
@@ -176,11 +176,12 @@ def test_deformation_has_the_paper_and_ours(tmp_path: Path) -> None:
 def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of ablation"):
         draw_figure("ablation", weights=None, results=tmp_path)
-    for name, seed, correct in (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/steps", 0, 95)):
+    runs = (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/step-decay", 0, 95))
+    for name, seed, correct in runs:
         figures = {"relational": share(correct), "non_relational": share(99)}
         write_record(tmp_path, name, seed, figures)
     axis: Any = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "steps"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "step-decay"]
     dots = [tuple(line.get_xydata()[0]) for line in axis.lines if line.get_marker() == "o"]
     assert dots == [(pytest.approx(97), 0), (pytest.approx(98), 0), (pytest.approx(95), 1)]
 

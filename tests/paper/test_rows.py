@@ -16,13 +16,14 @@ from helpers.records import share, write_record
 
 from bcn.errors import BcnError
 from bcn.models.cost import paper_cost
+from bcn.paper.estimate import Estimate, estimate_path, keep_estimate, measure
 from bcn.paper.measurements import write_measurements
-from bcn.paper.page import write_page, write_table
-from bcn.paper.plan import Planned, measure, missing
-from bcn.paper.recipes import find_recipe
-from bcn.paper.records import Estimate, estimate_path, keep_estimate, read_result, results_of
-from bcn.paper.rows import lines_of, markdown
-from bcn.paper.tables import TABLES, find_table
+from bcn.paper.page import write_page
+from bcn.paper.plan import Planned, missing
+from bcn.paper.records import read_result, results_of
+from bcn.paper.render import markdown, write_table
+from bcn.paper.rows import lines_of
+from bcn.paper.tables import TABLES, find_recipe, find_table
 from bcn.training.loop import Trainer, train
 from bcn.training.recipe import Auxiliary, Recipe, Scale
 
@@ -67,15 +68,15 @@ def test_a_row_is_mean_spread_and_interval_beside_the_paper(tmp_path: Path) -> N
 
 def test_scenes_with_fewer_objects_have_columns_that_the_paper_has_not(tmp_path: Path) -> None:
     fewer = {f"sort-of-clevr-v1-{objects}-objects": questions(9000 + objects, 1) for objects in (2, 3, 4, 5)}
-    write_record(tmp_path, "beyond/multirn-h-stream", 0, questions(9910, 9990), tests=fewer)
-    text = markdown(find_table("beyond"), "cpu", lines_of(find_table("beyond"), "cpu", tmp_path))
+    write_record(tmp_path, "stream/multirn-h-stream", 0, questions(9910, 9990), tests=fewer)
+    text = markdown(find_table("stream"), "cpu", lines_of(find_table("stream"), "cpu", tmp_path))
     heading = next(line for line in text.splitlines() if line.startswith("| row |"))
     found = dict(zip(heading.strip("|").split(" | "), cells(text, "multirn-h-stream"), strict=True))
     assert found["relational, % paper"] == "96.7"
     for objects in (2, 3, 4, 5):
         assert found[f"relational, {objects} objects, % ours"].startswith(f"90.0{objects} [")
         assert f"relational, {objects} objects, % paper" not in found
-    assert find_recipe("beyond/multirn-h-stream", "smoke").data.tests == tuple(fewer)
+    assert find_recipe("stream/multirn-h-stream", "smoke").data.tests == tuple(fewer)
 
 
 def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_what_was_not_run_is_a_dash_and_never_a_figure(tmp_path: Path) -> None:
 def test_overridden_runs_and_runs_of_a_changed_recipe_are_left_out_and_named(tmp_path: Path) -> None:
     write_record(tmp_path, "table3/multirn-h", 0, questions(9000, 9000), overridden=True)
     write_record(tmp_path, "table3/multirn-h", 1, questions(9000, 9000), change=lambda r: replace(r, epochs=99))
-    write_record(tmp_path, "table3/multirn-h", 2, questions(8000, 9000), change=lambda r: replace(r, departures=()))
+    write_record(tmp_path, "table3/multirn-h", 2, questions(8000, 9000), change=lambda r: replace(r, paper=()))
     counted, left_out = results_of(tmp_path, find_recipe("table3/multirn-h", "cpu"))
     assert [result.seed for result in counted] == [2], "other words for the same run do not matter"
     assert [path.name for path in left_out] == ["cpu-seed0.json", "cpu-seed1.json"]
@@ -109,12 +110,13 @@ def test_overridden_runs_and_runs_of_a_changed_recipe_are_left_out_and_named(tmp
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
-def test_every_deviation_stands_under_its_table(table: str, scale: Scale, tmp_path: Path) -> None:
+def test_every_departure_stands_under_its_table(table: str, scale: Scale, tmp_path: Path) -> None:
     lines = lines_of(find_table(table), scale, tmp_path)
     text = markdown(find_table(table), scale, lines).lower()
     for line in lines:
-        for deviation in line.recipe.departures if line.recipe else ():
-            assert deviation.lower() in text
+        assert bool(line.departures) == bool(line.recipe)
+        for departure in line.departures.values():
+            assert departure.lower() in text
 
 
 def test_localisation_and_the_columns_of_other_test_sets(tmp_path: Path) -> None:

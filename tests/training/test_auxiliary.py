@@ -23,7 +23,7 @@ from bcn.data.vqa.load import open_questions
 from bcn.errors import BcnError
 from bcn.models.registry import create_model
 from bcn.paper.plan import measure
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.auxiliary import ReferentHead, make_object_head, object_grid, referent_loss
 from bcn.training.distributed import Ranks
 from bcn.training.interrupts import Interrupted, Stop

@@ -86,9 +86,9 @@ def test_a_field_that_is_set_back_is_not_overridden() -> None:
     assert override(plain("smoke"), ["epochs=9", "epochs=5"])[1] == ("epochs=5",)
 
 
-def test_the_wording_of_a_recipe_does_not_make_another_run() -> None:
+def test_what_the_paper_reports_does_not_make_another_run() -> None:
     recipe = plain("smoke")
-    assert run_id(replace(recipe, departures=("said better",)), 3) == run_id(recipe, 3)
+    assert run_id(replace(recipe, paper=(("accuracy", 1.0),)), 3) == run_id(recipe, 3)
     assert run_id(replace(recipe, batch_size=8), 3) != run_id(recipe, 3)
     assert run_id(recipe, 3).startswith("blobs-plain-smoke-3-")
 

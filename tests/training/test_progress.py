@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training import progress as log
 from bcn.training.progress import Progress
 from bcn.training.recipe import phases

@@ -19,7 +19,7 @@ from helpers.blobs import SIZES, install, normed, plain
 
 from bcn.cli import main
 from bcn.errors import BcnError
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.interrupts import Interrupted
 from bcn.training.loop import Trainer, train
 from bcn.training.recipe import Recipe

@@ -9,7 +9,7 @@ from helpers.blobs import install, plain
 from torch import nn
 
 from bcn.data.dataset import Batch
-from bcn.paper.recipes import find_recipe
+from bcn.paper.tables import find_recipe
 from bcn.training.distributed import Ranks
 from bcn.training.interrupts import Stop
 from bcn.training.loop import Trainer

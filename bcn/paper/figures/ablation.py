@@ -18,7 +18,7 @@ def draw(results: Path, *, scale: str = "cpu") -> "Figure":
     axis.axvline(lines[0].cells[0].paper, color="#999999", lw=1, ls="--", label="the paper")
     for place, line in enumerate(lines):
         for result in line.results:
-            measured = result.measured("relational")
+            measured = result.metric("relational")
             assert measured is not None
             assert measured.low is not None
             assert measured.high is not None

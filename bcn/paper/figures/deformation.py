@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bcn.paper.figures.style import COLOURS, canvas
-from bcn.paper.rows import HEADINGS, OURS, lines_that_ran
+from bcn.paper.render import HEADINGS, OURS
+from bcn.paper.rows import lines_that_ran
 from bcn.paper.tables import find_table
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(results: Path, *, scale: str = "cpu") -> "Figure":
-    """The paper's figures and ours, one panel each; a bar is the standard deviation over seeds."""
+    """The paper and ours, one panel each; a bar is the standard deviation over seeds."""
     table = find_table("deformation")
     lines = lines_that_ran(table.name, scale, results)
     figure, axes = canvas(1, 2, size=(9.5, 4))

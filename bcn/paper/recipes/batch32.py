@@ -1,25 +1,22 @@
-"""What a BCN adds to multiRN in larger groups of images, where it lives: table 3 at the paper's rates."""
+"""Ours: what a BCN adds to multiRN at batch size 32, where its channels stay active; table 3 as the paper trains it."""
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import Row, row
-from bcn.paper.recipes.table3 import OPEN, multirn, multirn_no_bcn, reworded
+from bcn.paper.recipes import table3
+from bcn.paper.recipes.row import Row, Rows
 from bcn.training.recipe import Recipe, Scale
 
-GROUP = 32
+
+def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
+    """The paper's epochs, learning rates and 20 questions at `cpu` too."""
+    name = recipe.name.replace("table3/", "batch32/")
+    if scale == "smoke":
+        return replace(table3.at_scale(recipe, scale), name=name)
+    return replace(table3.at_scale(recipe, "paper"), name=name, scale=scale, batch_size=32)
 
 
-def in_larger_groups(of: Row, name: str) -> Row:
-    """The paper's 50 epochs, rates and 20 questions, at `cpu` too, in steps of more images."""
-
-    def recipe(scale: Scale) -> Recipe:
-        if scale == "smoke":
-            return replace(of(scale), name=name)
-        base = replace(of("paper"), name=name, scale=scale, batch_size=GROUP)
-        return reworded(base, OPEN[0], OPEN[0].replace("8 images", f"{GROUP} images"))
-
-    return recipe
+def _row(name: str) -> Row:
+    return replace(table3.ROWS[name], at_scale=at_scale)
 
 
-row("share/multirn-no-bcn")(in_larger_groups(multirn_no_bcn, "share/multirn-no-bcn"))
-row("share/multirn")(in_larger_groups(multirn, "share/multirn"))
+ROWS: Rows = {name: _row(name) for name in ("multirn-no-bcn", "multirn")}

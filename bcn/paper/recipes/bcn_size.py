@@ -2,24 +2,18 @@
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import Row, row
-from bcn.paper.recipes.table3 import multirn_h
-from bcn.paper.tables import published, published_rows
-from bcn.training.recipe import Recipe, Scale
+from bcn.paper.published import published_rows
+from bcn.paper.recipes import table3
+from bcn.paper.recipes.row import Row, Rows
 
 
-def bcn_size(name: str, sizes: tuple[int, ...]) -> Row:
-    def recipe(scale: Scale) -> Recipe:
-        return replace(
-            multirn_h(scale),
-            name=f"bcn-size/{name}",
-            arguments=(("sizes", sizes),),
-            paper=published("bcn-size", name),
-        )
-
-    return recipe
+def with_sizes(name: str, sizes: tuple[int, ...]) -> Row:
+    base = table3.ROWS["multirn-h"]
+    if sizes == (128, 128, 256):
+        return base
+    return replace(
+        base.publish(name=f"bcn-size/{name}", arguments=(("sizes", sizes),)), about=f"{base.about}, BCN {name}"
+    )
 
 
-for _name, _row in published_rows("bcn_size").items():
-    _of = multirn_h if _name == "128-128-256" else bcn_size(_name, tuple(_row["sizes"]))
-    row(f"bcn-size/{_name}")(_of)
+ROWS: Rows = {name: with_sizes(name, tuple(row["sizes"])) for name, row in published_rows("bcn_size").items()}

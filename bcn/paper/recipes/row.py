@@ -1,27 +1,50 @@
-"""The register of recipes: one function per row of a table, found by its name."""
+"""A row of a table: the recipe that the paper trained, and ours at each scale."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from bcn.paper.tables import published
 from bcn.training.recipe import Recipe, Scale
 
-Row = Callable[[Scale], Recipe]
-ROWS: dict[str, Row] = {}
-"""every recipe by name: "table3/multirn-h" """
+AtScale = Callable[[Recipe, Scale], Recipe]
+Notes = Callable[[Recipe], Mapping[str, str]]
+Rows = dict[str, "Row"]
+"""by their names in the table"""
 
 
-def row(name: str) -> Callable[[Row], Row]:
-    """Register a function as the recipe of "table/row"."""
+@dataclass(frozen=True)
+class Row:
+    about: str
+    published: Recipe
+    """what the paper trained; `unspecified` fields have our choice"""
+    at_scale: AtScale
+    """the published recipe and a scale to the recipe that we train"""
+    unspecified: tuple[str, ...]
+    """fields that the paper does not give: "batch_size", "optim.momentum", ..."""
+    notes: Notes
+    """departures from the paper that no field shows: our recipe to a sentence by topic"""
 
-    def register(function: Row) -> Row:
-        assert name not in ROWS, name
-        ROWS[name] = function
-        return function
+    def recipe(self, scale: Scale) -> Recipe:
+        return self.at_scale(self.published, scale)
 
-    return register
+    def publish(self, **fields: Any) -> "Row":
+        """The same row, with other fields in the published recipe."""
+        return replace(self, published=replace(self.published, **fields))
+
+    def then(self, change: AtScale) -> "Row":
+        """The same row, with our recipe changed after it was scaled."""
+        return replace(self, at_scale=lambda recipe, scale: change(self.at_scale(recipe, scale), scale))
 
 
-def vary(recipe: Recipe, name: str, model: str) -> Recipe:
-    """The same training for another row: its name, its model, and what the paper says of it."""
-    return replace(recipe, name=name, model=model, paper=published(*name.split("/")))
+def model_rows(table: str, base: Row, about: Mapping[str, str]) -> Rows:
+    """Rows that differ in the model alone, which has the row's name.
+
+    Args:
+        base: any row; its name, model and description are replaced
+        about: a description for the name of each row
+    """
+    family = base.published.model.split("/")[0]
+    return {
+        row: replace(base.publish(name=f"{table}/{row}", model=f"{family}/{row}"), about=text)
+        for row, text in about.items()
+    }

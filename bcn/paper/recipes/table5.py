@@ -2,28 +2,26 @@
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import Row, row
-from bcn.paper.recipes.table1 import bcn
-from bcn.paper.recipes.table3 import multirn_h
-from bcn.paper.tables import published
-from bcn.training.recipe import Recipe, Scale
+from bcn.paper.recipes import table1, table3
+from bcn.paper.recipes.row import Row, Rows
 
 EMBEDDINGS = {
     "none": (("planes", ""),),
     "xy-top-left": (("planes", "xy"), ("origin", "top-left")),
     "xy-centred": (("planes", "xy"),),
 }
-"""the rivals, as arguments of the model; the paper's own choice, xy-centred-radial, is what tables 1 and 3 train"""
+"""arguments of the model; the paper's own choice, xy-centred-radial, is what tables 1 and 3 train"""
 
 
-def embedding(of: Row, table: str, name: str) -> Row:
-    def recipe(scale: Scale) -> Recipe:
-        return replace(of(scale), name=f"{table}/{name}", arguments=EMBEDDINGS[name], paper=published(table, name))
+def _rows(table: str, base: Row) -> Rows:
+    others = {
+        name: replace(
+            base.publish(name=f"{table}/{name}", arguments=arguments), about=f"{base.about}, coordinates: {name}"
+        )
+        for name, arguments in EMBEDDINGS.items()
+    }
+    return others | {"xy-centred-radial": base}
 
-    return recipe
 
-
-for _table, _of in {"table5-scaled-mnist": bcn, "table5-sort-of-clevr": multirn_h}.items():
-    for _name in EMBEDDINGS:
-        row(f"{_table}/{_name}")(embedding(_of, _table, _name))
-    row(f"{_table}/xy-centred-radial")(_of)
+SCALED_MNIST = _rows("table5-scaled-mnist", table1.ROWS["bcn"])
+SORT_OF_CLEVR = _rows("table5-sort-of-clevr", table3.ROWS["multirn-h"])

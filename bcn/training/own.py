@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import row
 from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 
-@row("own")
-def own(scale: Scale) -> Recipe:
+def own_recipe(scale: Scale) -> Recipe:
     """The paper's multirn-h on the images of DIR, at the model's size, and the questions of DIR/questions.jsonl."""
     recipe = Recipe(
         name="own",

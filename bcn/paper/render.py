@@ -1,0 +1,153 @@
+"""The rows of a table as markdown and CSV; `-` where nothing was run."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+from bcn.data.sort_of_clevr.questions import KINDS
+from bcn.io import atomic_write
+from bcn.models.cost import paper_cost
+from bcn.paper.rows import Cell, Line, cell, lines_of
+from bcn.paper.tables import OBJECTS, Table
+from bcn.training.progress import duration
+
+HEADINGS = {
+    "accuracy": "accuracy, %",
+    "localisation": "localisation error",
+    "relational": "relational, %",
+    "non_relational": "non-relational, %",
+    "scaled": "Scaled-MNIST, %",
+    "more_scaled": "MoreScaled, %",
+    "rotated_10": "rotated 10°, %",
+    "rotated_45": "rotated 45°, %",
+    "affnist": "affNIST, %",
+    "overall": "overall, %",
+    "count": "count, %",
+    "exist": "exist, %",
+    "compare_numbers": "compare numbers, %",
+    "query_attribute": "query attribute, %",
+    "compare_attribute": "compare attribute, %",
+    **{metric: f"relational, {objects} objects, %" for metric, objects in OBJECTS.items()},
+}
+OURS = HEADINGS | {"affnist": "affine-mnist-v1, %"}
+"""affNIST could not be had"""
+COSTS = {"params": "parameters", "macs": "MACs"}
+
+
+def write_table(table: Table, scale: str, results: Path) -> tuple[str, list[Path]]:
+    """Write a table beside its records, as markdown and CSV; returns its markdown and the files."""
+    lines = lines_of(table, scale, results)
+    text = markdown(table, scale, lines)
+    if "relational" in table.metrics and (kinds := kinds_markdown(lines)):
+        text += f"\n{kinds}"
+    paths = [results / table.name / f"{scale}.md", results / table.name / f"{scale}.csv"]
+    for path, content in zip(paths, (f"# {table.title}\n\n{text}", as_csv(table, scale, lines)), strict=True):
+        with atomic_write(path) as temporary:
+            temporary.write_text(content)
+    return text, paths
+
+
+def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
+    """The table for people, with every departure from the paper under it."""
+    printed = [any(line.cells[index].paper is not None for line in lines) for index in range(len(table.metrics))]
+    sides = [("paper", "ours") if both else ("ours",) for both in printed]
+    columns = zip(table.metrics, sides, strict=True)
+    names = {"paper": HEADINGS, "ours": OURS}
+    headings = ["row", *(f"{names[side][metric]} {side}" for metric, of in columns for side in of)]
+    costs = [key for key in ("params", "macs") if any(key in line.printed for line in lines)]
+    headings += ["n", *(f"{COSTS[key]} paper" for key in costs), "parameters ours", "MACs ours", "CPU time"]
+    rows = []
+    for line in lines:
+        metrics = [
+            _ours(metric, each) if side == "ours" else "-" if each.paper is None else f"{each.paper:g}"
+            for metric, each, of in zip(table.metrics, line.cells, sides, strict=True)
+            for side in of
+        ]
+        counted = paper_cost(line.recipe.model, line.recipe.arguments) if line.recipe else None
+        parameters, macs = (f"{counted.parameters:,}", _short(counted.macs)) if counted else ("-", "-")
+        cost_cells = [*(str(line.printed.get(key, "-")) for key in costs), parameters, macs]
+        rows.append([line.name, *metrics, str(len(line.results)), *cost_cells, _time(line)])
+    return f"{grid(headings, rows)}\n\n{_notes(table, scale, lines)}\n"
+
+
+def kinds_markdown(lines: Sequence[Line]) -> str:
+    """Accuracy for each of the six kinds of question of Sort-of-CLEVR, of the rows that were run; empty without any."""
+    rows = []
+    for line in lines:
+        cells = [cell(None, [result.metric(kind) for result in line.results]) for kind in KINDS]
+        if any(each.mean is not None for each in cells):
+            rows.append([line.name, *(_ours(kind, each) for kind, each in zip(KINDS, cells, strict=True))])
+    return f"{grid(['row', *(f'{kind}, %' for kind in KINDS)], rows)}\n" if rows else ""
+
+
+def as_csv(table: Table, scale: str, lines: Sequence[Line]) -> str:
+    """The table for programs: one line per row, empty where nothing was run."""
+    parts = ("paper", "mean", "spread", "low", "high")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    headings = [f"{metric}_{part}" for metric in table.metrics for part in parts]
+    writer.writerow(["row", "scale", *headings, "seeds", "parameters", "macs", "cpu_minutes"])
+    for line in lines:
+        values = [getattr(each, part) for each in line.cells for part in parts]
+        metrics = [None if value is None else round(value, 6) for value in values]
+        seeds = " ".join(str(result.seed) for result in line.results)
+        counted = paper_cost(line.recipe.model, line.recipe.arguments) if line.recipe else (None, None)
+        minutes = round(mean(result.cpu_minutes for result in line.results), 2) if line.results else None
+        writer.writerow([line.name, scale, *metrics, seeds, *counted, minutes])
+    return text.getvalue()
+
+
+def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in markdown."""
+    lines = [headings, ["---", *["--:"] * (len(headings) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _time(line: Line) -> str:
+    """The mean CPU time of a run; of one that was never finished, what measured steps say it would take."""
+    if line.results:
+        return duration(60 * mean(result.cpu_minutes for result in line.results))
+    return f"(about {duration(line.estimate.seconds)})" if line.estimate else "-"
+
+
+def _short(macs: int) -> str:
+    """
+    >>> _short(23_591_250), _short(2_149_402_450)
+    ('23.59M', '2.15G')
+    """
+    return f"{macs / 1e9:.2f}G" if macs >= 1e9 else f"{macs / 1e6:.2f}M"
+
+
+def _ours(metric: str, cell: Cell) -> str:
+    """
+    >>> _ours("relational", Cell(96.7, 96.912, 0.1249, 96.7, 97.12))
+    '96.91 ± 0.12 [96.70, 97.12]'
+    >>> _ours("localisation", Cell(0.023))
+    '-'
+    """
+    digits = 4 if metric == "localisation" else 2
+    if cell.mean is None:
+        return "-"
+    text = f"{cell.mean:.{digits}f}"
+    if cell.spread is not None:
+        text += f" ± {cell.spread:.{digits}f}"
+    if cell.low is not None and cell.high is not None:
+        text += f" [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
+    return text
+
+
+def _notes(table: Table, scale: str, lines: Sequence[Line]) -> str:
+    """What the numbers are, every departure (those of all rows first), and the records that were left out."""
+    said = {line.name: list(line.departures.values()) for line in lines if line.recipe}
+    shared = [text for text in next(iter(said.values())) if all(text in own for own in said.values())]
+    notes = [f"scale `{scale}`; ours is mean ± standard deviation over n seeds [95 % Wilson interval on one test set]"]
+    notes += [table.note] if table.note else []
+    notes += shared
+    for text in dict.fromkeys(text for own in said.values() for text in own if text not in shared):
+        notes.append(f"{', '.join(f'`{name}`' for name, own in said.items() if text in own)}: {text}")
+    left_out = [f"`{path.name}` of `{line.name}`" for line in lines for path in line.left_out]
+    if left_out:
+        notes.append(f"left out, as overridden or of a recipe that has changed since: {', '.join(left_out)}")
+    return "\n".join(f"- {note[0].upper()}{note[1:]}." for note in notes)
