@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from bcn.data.sort_of_clevr import FEWER_OBJECTS
 from bcn.paper.recipes import table3
 from bcn.paper.recipes.row import Rows
 from bcn.training.recipe import Optim, Recipe, Scale
@@ -13,7 +14,7 @@ def on_fresh_scenes(recipe: Recipe, scale: Scale) -> Recipe:
     return replace(
         recipe,
         name="stream/multirn-h-stream",
-        data=replace(recipe.data, name="sort-of-clevr-stream", questions="all", tests=tuple(FEWER.values())),
+        data=replace(recipe.data, name="sort-of-clevr-stream", questions="all", tests=tuple(FEWER_OBJECTS.values())),
         optim=Optim("adam", 1.5e-3, schedule="warmup-cosine", warmup=0.1, ema_decay=0.999),
         epochs=epochs,
         curriculum_epochs=min(3, epochs - 1),
