@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -265,3 +266,20 @@ def test_what_is_refused(reasoner: bcn.Reasoner, scene: np.ndarray, tmp_path: Pa
     for message, call in refused.items():
         with pytest.raises(BcnError, match=message):
             call()
+
+
+def test_asking_does_not_load_the_training_loop(tmp_path: Path) -> None:
+    """Of the room of training, `bcn ask` needs weights files and the forward pass, and neither loop nor processes."""
+    Image.new("RGB", (75, 75)).save(tmp_path / "scene.png")
+    program = (
+        "import sys; sys.argv = ['bcn', 'ask', sys.argv[1], 'is red left?']\n"
+        "from bcn.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as exit: assert not exit.code\n"
+        "print(*(name for name in sys.modules if name.startswith('bcn.training.')))"
+    )
+    arguments = [sys.executable, "-c", program, str(tmp_path / "scene.png")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("bcn.training.") for name in done.stdout.splitlines()[-1].split()}
+    assert {"forward", "weights"} <= loaded
+    assert not loaded & {"auxiliary", "checkpoint", "distributed", "loop", "losses", "optim", "splits", "state"}
