@@ -11,8 +11,8 @@ from PIL import Image
 from bcn.bench.data import compare
 from bcn.data.dataset import Dataset
 from bcn.data.mnist.mnist import fetch_mnist
-from bcn.data.mnist.resample import UNIT, rotation
-from bcn.data.mnist.scaled import CANVASES, draw_angles, draw_boxes, paint
+from bcn.data.mnist.resample import UNIT, rotation_matrices
+from bcn.data.mnist.scaled import CANVASES, render_digits, sample_angles, sample_boxes
 
 
 def plain_scaled(digits: np.ndarray, boxes: np.ndarray, height: int, width: int) -> np.ndarray:
@@ -28,7 +28,7 @@ def plain_rotated(digits: np.ndarray, boxes: np.ndarray, angles: np.ndarray, hei
     """One digit after the other through Pillow's affine transformation."""
     out = np.empty((len(digits), height, width), np.uint8)
     for image, digit, (left, top, wide, high), angle in zip(out, digits, boxes / UNIT, angles, strict=True):
-        (a, b), (c, d) = np.linalg.inv(rotation(angle[None])[0] * ([wide / 28, high / 28])).tolist()
+        (a, b), (c, d) = np.linalg.inv(rotation_matrices(angle[None])[0] * ([wide / 28, high / 28])).tolist()
         x, y = left + wide / 2, top + high / 2
         inverse = (a, b, 14 - a * x - b * y, c, d, 14 - c * x - d * y)
         turned = Image.fromarray(digit).transform(
@@ -44,15 +44,15 @@ def bench_scaled_mnist(
     """Making the images of a set, draws included, and the plain loop over the same boxes."""
     canvas = CANVASES[name]
     digits, _ = fetch_mnist("test", data=data)
-    boxes = draw_boxes(canvas, "test", images, seed=0)
-    angles = draw_angles(canvas, "test", images, seed=0)
+    boxes = sample_boxes(canvas, "test", images, seed=0)
+    angles = sample_angles(canvas, "test", images, seed=0)
     out = np.empty((images, canvas.height, canvas.width), np.uint8)
 
     def ours(count: int) -> None:
-        paint(canvas, "test", 0, digits[:count], out[:count], seed=0)
+        render_digits(canvas, "test", 0, digits[:count], out[:count], seed=0)
 
     def plain(count: int) -> None:
-        if canvas.degrees:
+        if canvas.max_degrees:
             plain_rotated(digits[:count], boxes[:count], angles[:count], canvas.height, canvas.width)
         else:
             plain_scaled(digits[:count], boxes[:count], canvas.height, canvas.width)

@@ -121,8 +121,8 @@ def show(
     data: Data = None,
 ) -> None:
     """Write a contact sheet: the first images of a split with their labels."""
+    from bcn.data.contact_sheet import contact_sheet
     from bcn.data.registry import find_entry, open_dataset
-    from bcn.data.sheet import contact_sheet
     from bcn.io import atomic_write
 
     path = out or Path(f"{name}-{split}.png")

@@ -1,4 +1,4 @@
-"""Verified downloads: to a `.part` file that a broken download continues, checked, then renamed into place."""
+"""Verified downloads: into a `.part` file, which an interrupted download resumes, then checked and renamed."""
 
 import os
 import sys
@@ -22,9 +22,13 @@ CHUNK = 1 << 18
 def download(urls: Sequence[str], path: Path, *, md5: str | None, remedy: str | None = None) -> Path:
     """Download `path` from the first of the mirrors `urls` that gives a file with the checksum `md5`.
 
-    Nothing happens where `path` exists. What a broken connection left is continued, by the next mirror or call; a file
-    with another checksum is thrown away. None as checksum is for files whose publisher gives none. `remedy` says in the
-    error what to do by hand.
+    Nothing happens where `path` exists. An interrupted download is resumed, by the next mirror or call; a file with
+    another checksum is deleted.
+
+    Args:
+        urls: mirrors, in the order in which they are tried.
+        md5: None for a file whose publisher gives no checksum.
+        remedy: what the error says to do by hand.
     """
     with locked(path.with_name(path.name + ".lock")):
         if path.exists():
@@ -38,55 +42,55 @@ def download(urls: Sequence[str], path: Path, *, md5: str | None, remedy: str | 
                     return path
                 reasons.append(f"{url}: gives a file with another checksum than the published md5 {md5}")
             except (OSError, HTTPException) as error:
-                reasons.append(f"{url}: {_words(error)}")
+                reasons.append(f"{url}: {_reason(error)}")
         by_hand = remedy or f"put it at {path}"
         raise BcnError(f"cannot download {path.name} ({'; '.join(reasons)}): try again later, or {by_hand}")
 
 
 def _complete(url: str, part: Path, md5: str | None) -> bool:
-    """Whether `part` could be made the file with the checksum `md5`; if not, it is gone."""
+    """Whether `part` became the file with the checksum `md5`; if not, it is deleted."""
     resumed = part.exists()
-    _continue(url, part)
+    _resume(url, part)
     if md5 is None or checksum(part, "md5") == md5:
         return True
     part.unlink()
-    return resumed and _complete(url, part, md5)  # what was there may have been the beginning of another file
+    return resumed and _complete(url, part, md5)  # what was there may size been the beginning of another file
 
 
-def _continue(url: str, part: Path) -> None:
+def _resume(url: str, part: Path) -> None:
     """Append to `part` what is missing of it."""
-    have = part.stat().st_size if part.exists() else 0
+    size = part.stat().st_size if part.exists() else 0
     try:
-        response = _open(url, have)
+        response = _open(url, size)
     except HTTPError as error:
         if error.code != 416:
             raise
         part.unlink()  # more than the whole file, or exactly it: only the checksum of a fresh copy can tell
-        have, response = 0, _open(url, 0)
+        size, response = 0, _open(url, 0)
     with response:
-        if response.status != 206:  # the mirror cannot continue: begin again
-            have = 0
+        if response.status != 206:  # the mirror ignores ranges: start again
+            size = 0
         rest = response.headers.get("Content-Length")
-        total = have + int(rest) if rest else None
-        with open(part, "ab" if have else "wb") as file:
-            for chunk in _progress(response, part.stem, have, total):
+        total = size + int(rest) if rest else None
+        with open(part, "ab" if size else "wb") as file:
+            for chunk in _progress(response, part.stem, size, total):
                 file.write(chunk)
             _flush(file)
     if total is not None and part.stat().st_size < total:
         raise ConnectionError(f"the connection broke after {part.stat().st_size:,} of {total:,} bytes")
 
 
-def _open(url: str, have: int) -> HTTPResponse:
-    request = Request(url, headers={"User-Agent": "bcn", **({"Range": f"bytes={have}-"} if have else {})})
+def _open(url: str, size: int) -> HTTPResponse:
+    request = Request(url, headers={"User-Agent": "bcn", **({"Range": f"bytes={size}-"} if size else {})})
     response: HTTPResponse = urlopen(request, timeout=TIMEOUT)
     return response
 
 
-def _progress(response: HTTPResponse, name: str, have: int, total: int | None) -> Iterable[bytes]:
+def _progress(response: HTTPResponse, name: str, size: int, total: int | None) -> Iterable[bytes]:
     columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(name, completed=have, total=total)
+        task = progress.add_task(name, completed=size, total=total)
         while chunk := response.read(CHUNK):
             progress.advance(task, len(chunk))
             yield chunk
@@ -97,6 +101,6 @@ def _flush(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
     return str(reason) or type(reason).__name__

@@ -1,4 +1,4 @@
-"""STL-10's official binary files: planes column by column, labels 1 to 10, md5 checked whenever they are opened.
+"""STL-10's official binary files: channels column by column, labels 1 to 10, md5 checked whenever they are opened.
 
 N images, B in a batch, C = 3 channels, H x W = 96 x 96 pixels.
 """
@@ -48,7 +48,7 @@ class Stl10(ArrayDataset):
     augments = True
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """Pad by 4 black pixels and crop 96x96 at random (appendix A), each image elsewhere."""
+        """Pad by 4 black pixels and crop 96x96 at random, each image at its own position (appendix A)."""
         image_BCHW, _ = random_crop(pad(batch.image, [PADDING] * 4), PADDING, generator)
         return batch._replace(image=image_BCHW)
 
@@ -67,7 +67,7 @@ def open_stl10(split: str, *, data: str | Path | None = None, images: int | None
 
 
 def to_rows(pixels: np.ndarray) -> np.ndarray:
-    """(N, 3, 96, 96) rows and columns of the file's bytes, which hold each plane column by column."""
+    """(N, 3, 96, 96) rows and columns of the file's bytes, which hold each channel column by column."""
     return pixels.reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2)
 
 
@@ -103,8 +103,8 @@ def _unpack(archive: Path) -> Path:
     with locked(directory.with_name("stl10_binary.lock")):
         if directory.exists():
             return directory
-        for left_over in directory.parent.glob(".stl10_binary.*"):
-            shutil.rmtree(left_over)
+        for stale in directory.parent.glob(".stl10_binary.*"):  # of processes that were killed
+            shutil.rmtree(stale)
         temporary = Path(tempfile.mkdtemp(prefix=".stl10_binary.", dir=directory.parent))
         try:
             wanted = {*MD5, FOLDS}

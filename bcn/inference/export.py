@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import is_concrete_int
 
-from bcn.data.vqa.vocabulary import PADDING, SPECIAL, UNKNOWN, WORD
+from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, UNKNOWN, WORD_PATTERN
 from bcn.errors import BcnError, did_you_mean
 from bcn.inference.reasoner import Reasoner
 from bcn.io import atomic_write
@@ -131,7 +131,7 @@ def random_inputs(
     if not reasoner.takes_questions:
         return (image_BCHW,)
     if reasoner.takes_words:
-        known, sizes = len(reasoner.description["words"]) + SPECIAL, (images, questions, words)
+        known, sizes = len(reasoner.description["words"]) + NUM_SPECIAL, (images, questions, words)
         word_BQL = torch.randint(UNKNOWN, known, sizes, generator=generator)
         length_BQ1 = torch.randint(1, words + 1, (images, questions, 1), generator=generator)
         return image_BCHW, word_BQL * (torch.arange(words) < length_BQ1)
@@ -168,7 +168,12 @@ def metadata(reasoner: Reasoner, shapes: DynamicShapes) -> str:
     _, height, width = image_shape(str(reasoner.description["model"]))
     content = {**reasoner.description, "image": {"height": height, "width": width, "any_size": shapes.size}}
     if reasoner.takes_words:
-        content["tokenizer"] = {"padding": PADDING, "unknown": UNKNOWN, "first_word": SPECIAL, "pattern": WORD}
+        content["tokenizer"] = {
+            "padding": PADDING,
+            "unknown": UNKNOWN,
+            "first_word": NUM_SPECIAL,
+            "pattern": WORD_PATTERN,
+        }
     return json.dumps(content, sort_keys=True)
 
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from bcn.cli import app, main
 from bcn.data.check import CHECKSUMS, check_split
+from bcn.data.contact_sheet import caption
 from bcn.data.registry import DATASETS, open_dataset
-from bcn.data.sheet import caption
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bcn.data.mnist import affnist
-from bcn.data.mnist.affnist import draw_affine, fetch_affnist, make_affine_mnist, open_affnist
+from bcn.data.mnist.affnist import fetch_affnist, make_affine_mnist, open_affnist, sample_affine
 from bcn.data.mnist.matlab import parse_matlab
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
@@ -210,7 +210,7 @@ def test_fetch_reads_what_it_downloaded(
 def test_affine_ranges() -> None:
     """Rotation, shear and scales, recovered from the matrices by a QR decomposition, keep to affNIST's ranges."""
     turns, shears, scales = [], [], []
-    for matrix in draw_affine(3000, seed=0):
+    for matrix in sample_affine(3000, seed=0):
         turn, upper = np.linalg.qr(matrix)
         signs = np.sign(np.diag(upper))
         turn, upper = turn * signs, upper * signs[:, None]
@@ -240,13 +240,13 @@ def test_real_affine_mnist() -> None:
 def test_real_affine_digits_are_whole() -> None:
     """On a canvas with a margin, no ink lies outside of the 40x40 pixels."""
     from bcn.data.mnist.mnist import fetch_mnist
-    from bcn.data.mnist.resample import warp
+    from bcn.data.mnist.resample import warp_affine
 
     digits = fetch_mnist("test")[0][:500]
     dataset = make_affine_mnist("test", images=500)
     assert dataset.centre is not None
     wide = np.empty((500, 60, 60), np.uint8)
-    warp(digits, draw_affine(500, seed=0), dataset.centre.astype(float) * 40 + 10, wide)
+    warp_affine(digits, sample_affine(500, seed=0), dataset.centre.astype(float) * 40 + 10, wide)
     assert np.abs(wide[:, 10:50, 10:50].astype(int) - dataset.image[:, 0]).max() <= 1  # the label is a float32
     wide[:, 10:50, 10:50] = 0
     assert wide.max() <= 1

@@ -16,7 +16,7 @@ from bcn.data.clevr_like.questions import FAMILIES, make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import ATTRIBUTES, KINDS, kind_of
 from bcn.data.vqa.clevr import FAMILIES as KINDS_OF
-from bcn.data.vqa.vocabulary import tokens
+from bcn.data.vqa.vocabulary import tokenize
 from bcn.errors import BcnError
 from bcn.io import data_root
 
@@ -134,7 +134,7 @@ def test_the_sentence_mentions_what_the_program_filters(asked: Asked) -> None:
     for _, question in asked:
         words = [
             word.removesuffix("s") if word not in ("objects", "things") else "thing"
-            for word in tokens(question["question"])
+            for word in tokenize(question["question"])
         ]
         mentioned = Counter(meaning.get(word, word) for word in words)
         filtered = Counter(
@@ -179,7 +179,9 @@ def test_no_question_is_trivial(asked: Asked) -> None:
 def test_every_word_has_a_vector() -> None:
     path = data_root() / "glove" / "glove.6B.50d.clevr_vocab.txt"
     known = {line.split(" ", 1)[0] for line in path.read_text().splitlines()}
-    spoken = {word for index in range(60) for q in make_questions(make_scene(index)) for word in tokens(q["question"])}
+    spoken = {
+        word for index in range(60) for q in make_questions(make_scene(index)) for word in tokenize(q["question"])
+    }
     assert spoken <= known
 
 

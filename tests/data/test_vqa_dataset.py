@@ -22,7 +22,7 @@ from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
 from bcn.data.vqa.json_stream import stream_list
 from bcn.data.vqa.layouts import list_splits, read_questions
 from bcn.data.vqa.load import open_questions
-from bcn.data.vqa.vocabulary import Vocabulary, tokens
+from bcn.data.vqa.vocabulary import Vocabulary, tokenize
 from bcn.errors import BcnError
 from bcn.io import data_root
 
@@ -65,7 +65,7 @@ def test_clevr_is_read_as_it_is_written(clevr: Path) -> None:
         expected = make_questions(make_scene(index))[: 3 if index == 1 else 10]
         assert np.unique(batch.image[row, 0]).tolist() == [40 * index + 5]
         for place, question in enumerate(expected):
-            assert dataset.vocabulary.decode(batch.question[row, place]) == tokens(question["question"])
+            assert dataset.vocabulary.decode(batch.question[row, place]) == tokenize(question["question"])
             assert dataset.answers[batch.answer[row, place]] == question["answer"]
             assert dataset.kinds[batch.kind[row, place]] == kind_of(question["program"])
         assert batch.answer[row, len(expected) :].tolist() == [NO_ANSWER] * (10 - len(expected))
@@ -78,7 +78,7 @@ def test_words_and_answers_are_those_of_training(clevr: Path) -> None:
     train, val = (open_questions(clevr, split, size=16) for split in ("train", "val"))
     assert val.vocabulary == train.vocabulary
     assert val.answers == train.answers
-    given = Vocabulary.of(["red"])
+    given = Vocabulary.from_words(["red"])
     other = open_questions(clevr, "val", size=16, vocabulary=given, answers=("no", "yes"))
     batch = other[[0, 1]]
     assert batch.question is not None

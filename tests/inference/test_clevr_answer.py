@@ -16,7 +16,7 @@ from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import ANSWERS, FAMILIES
 from bcn.data.vqa.dataset import CLEVR_PIXELS
 from bcn.data.vqa.load import open_questions
-from bcn.data.vqa.vocabulary import tokens
+from bcn.data.vqa.vocabulary import tokenize
 from bcn.io import data_root
 from bcn.paper.tables import find_recipe
 from bcn.training.environment import commit, default_threads
@@ -78,11 +78,11 @@ def test_questions_without_answers_are_answered_into_a_file(
     assert f"{out}: 20 answers" in result.output.replace("\n", "")
 
     learned = json.loads((clevr / "questions" / "CLEVR_train_questions.json").read_text())["questions"]
-    words = ["", "", *sorted({word for entry in learned for word in tokens(entry["question"])})]
+    words = ["", "", *sorted({word for entry in learned for word in tokenize(entry["question"])})]
     expected = []
     for entry in json.loads((clevr / "questions" / "CLEVR_test_questions.json").read_text())["questions"]:
         pixels = np.asarray(Image.open(clevr / "images" / "test" / entry["image_filename"])).transpose(2, 0, 1).copy()
-        number = [words.index(word) if word in words else 1 for word in tokens(entry["question"])]
+        number = [words.index(word) if word in words else 1 for word in tokenize(entry["question"])]
         with torch.inference_mode():
             logits = model(CLEVR_PIXELS(torch.from_numpy(pixels)[None]), torch.tensor([number]))
         expected.append(ANSWERS[int(logits.argmax())])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bcn import BcnError, create_model
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.vqa.vocabulary import Vocabulary, tokens
+from bcn.data.vqa.vocabulary import Vocabulary, tokenize
 from bcn.layers.baselines.lstm import BidirectionalLSTM
 from bcn.models.question_encoder import QuestionEncoder, lengths
 
@@ -180,7 +180,7 @@ def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
     torch.manual_seed(0)
     words = ("large", "small", "metal", "rubber", "red", "blue", "gray", "cyan", "brown")
     sentences = [f"How many {word} things are there?" for word in words]
-    vocabulary = Vocabulary.of(word for sentence in sentences for word in tokens(sentence))
+    vocabulary = Vocabulary.from_words(word for sentence in sentences for word in tokenize(sentence))
     said = [torch.tensor(vocabulary.encode(sentence)) for sentence in sentences]
     model = create_model(f"clevr/{name}", vocab_size=len(vocabulary)).train()
     with torch.no_grad():
@@ -209,11 +209,11 @@ def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
     ],
 )
 def test_accents_and_vowel_signs_are_parts_of_words(question: str, words: list[str]) -> None:
-    assert tokens(question) == words
-    assert tokens(unicodedata.normalize("NFD", question)) == words
+    assert tokenize(question) == words
+    assert tokenize(unicodedata.normalize("NFD", question)) == words
 
 
 def test_words_of_english_are_what_they_were() -> None:
     asked = [question["question"] for index in range(20) for question in make_questions(make_scene(index))]
     for question in [*asked, "It's 3 left-side balls; isn't it, naïve one? 'No' -- rock-'n'-roll_x a-b-c"]:
-        assert tokens(question) == re.findall(r"\w+(?:[-']\w+)*|[,;]", question.lower())
+        assert tokenize(question) == re.findall(r"\w+(?:[-']\w+)*|[,;]", question.lower())

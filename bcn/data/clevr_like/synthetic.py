@@ -10,7 +10,7 @@ from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
 from bcn.data.vqa.dataset import ROW, QuestionDataset
 from bcn.data.vqa.sources import SOURCES
-from bcn.data.vqa.vocabulary import Vocabulary, tokens
+from bcn.data.vqa.vocabulary import Vocabulary, tokenize
 
 SCENES = 24
 
@@ -25,7 +25,7 @@ def synthetic_questions(name: str, *, images: int | None = None) -> QuestionData
     size = SOURCES[name].size
     asked = [make_questions(make_scene(index), count=ROW) for index in range(SCENES)]
     flat = [question for questions in asked for question in questions]
-    vocabulary = Vocabulary.of(word for question in flat for word in tokens(question["question"]))
+    vocabulary = Vocabulary.from_words(word for question in flat for word in tokenize(question["question"]))
     encoded = [vocabulary.encode(question["question"]) for question in flat]
     words = np.zeros((len(flat), max(map(len, encoded))), np.int64)
     for row, numbers in enumerate(encoded):

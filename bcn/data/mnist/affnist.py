@@ -1,8 +1,8 @@
 """affNIST, read from its published files, and affine-mnist-v1, made from MNIST with affNIST's ranges.
 
-affNIST turns a digit by -20 .. 20 degrees, shears it by -0.2 .. 0.2, scales it by 0.8 .. 1.2 in each direction, and
-puts it into 40x40 pixels at any place where it is whole. affine-mnist-v1 does the same to each test digit once, in this
-order: scale, shear, turn, all about the middle of the 28x28 pixels. The two do not hold the same images.
+affNIST rotates a digit by -20 .. 20 degrees, shears it by -0.2 .. 0.2, scales it by 0.8 .. 1.2 in each direction, and
+places it in 40x40 pixels wherever it is whole. affine-mnist-v1 does the same to each test digit once, in this
+order: scale, shear, rotate, all about the centre of the 28x28 pixels. The two do not hold the same images.
 """
 
 import zipfile
@@ -16,7 +16,7 @@ from bcn.data.arrays import ArrayDataset, split_range
 from bcn.data.download import download
 from bcn.data.mnist.matlab import parse_matlab
 from bcn.data.mnist.mnist import CLASSES, SPLITS, fetch_mnist
-from bcn.data.mnist.resample import room, rotation, warp
+from bcn.data.mnist.resample import centre_range, rotation_matrices, warp_affine
 from bcn.data.random import integers_between, philox_bits
 from bcn.errors import BcnError
 from bcn.io import cache_root, data_root
@@ -82,23 +82,23 @@ def make_affine_mnist(
     """Each test digit of MNIST, transformed once within affNIST's ranges."""
     part, start, stop = split_range("affine-mnist-v1", split, {"test": SPLITS["test"]}, images)
     digits, labels = (array[start:stop] for array in fetch_mnist(part, data=data))
-    linear_N22 = draw_affine(len(digits), seed=seed)
-    low_N2, high_N2 = room(digits, linear_N22, SIDE, SIDE)
+    linear_N22 = sample_affine(len(digits), seed=seed)
+    low_N2, high_N2 = centre_range(digits, linear_N22, SIDE, SIDE)
     bits = philox_bits(len(digits), 2, seed=seed, stream="affine-mnist-v1 centre")
     centre_N2 = low_N2 + (high_N2 - low_N2) * (bits / 2**32)
     image = np.empty((len(digits), 1, SIDE, SIDE), np.uint8)
-    warp(digits, linear_N22, centre_N2, image[:, 0])
+    warp_affine(digits, linear_N22, centre_N2, image[:, 0])
     return ArrayDataset("affine-mnist-v1", split, image, labels, CLASSES, (centre_N2 / SIDE).astype(np.float32))
 
 
-def draw_affine(count: int, *, seed: int) -> np.ndarray:
+def sample_affine(count: int, *, seed: int) -> np.ndarray:
     """(count, 2, 2) scale in x and in y, then shear of x by y, then rotation."""
     bits = philox_bits(count, 4, seed=seed, stream="affine-mnist-v1")
-    turn_N22 = rotation(integers_between(bits[:, 0], -20 << 16, 20 << 16) / (1 << 16))
+    rotation_N22 = rotation_matrices(integers_between(bits[:, 0], -20 << 16, 20 << 16) / (1 << 16))
     shear = integers_between(bits[:, 1], -2 << 16, 2 << 16) / (10 << 16)
     scale_N2 = integers_between(bits[:, 2:], 8 << 16, 12 << 16) / (10 << 16)
-    sheared_N2 = turn_N22[:, :, 0] * shear[:, None] + turn_N22[:, :, 1]
-    return np.stack([turn_N22[:, :, 0] * scale_N2[:, :1], sheared_N2 * scale_N2[:, 1:]], axis=2)
+    sheared_N2 = rotation_N22[:, :, 0] * shear[:, None] + rotation_N22[:, :, 1]
+    return np.stack([rotation_N22[:, :, 0] * scale_N2[:, :1], sheared_N2 * scale_N2[:, 1:]], axis=2)
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:

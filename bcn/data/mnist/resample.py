@@ -1,10 +1,10 @@
-"""Bilinear resampling of many small pictures at once, exact in every bit whatever the machine and its threads.
+"""Bilinear resampling of many small images at once, bit-identical on every machine and with any number of threads.
 
 Positions are whole numbers of 1/256 pixel and the weights of an axis are 1/256ths that add up to 1. A pixel of 8 bits
 times two weights of 8 bits is 24 bits, which float32 holds without rounding, so a matrix product may add in any order.
-There is no further smoothing where a picture shrinks: the sets that use this shrink by a fifth at most.
+There is no antialiasing: the data sets that use this shrink an image by a fifth at most.
 
-N pictures of S x S pixels become H x W pixels.
+N source images (`picture`) of S x S pixels become images of H x W pixels.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 UNIT = 256
-STRETCHED, WARPED = 64, 4
-"""how many pictures are worked on at a time, so that they stay in the processor's cache"""
+"""positions in a pixel"""
+RESIZE_CHUNK, WARP_CHUNK = 64, 4
+"""pictures that are processed at a time, so that they stay in the processor's cache"""
 
 
-def stretch(picture_NSS: np.ndarray, box_N4: np.ndarray, out_NHW: np.ndarray) -> None:
-    """Put each picture into its box (left, top, width, height in 1/256 pixel) of an empty image.
+def resize_into(picture_NSS: np.ndarray, box_N4: np.ndarray, out_NHW: np.ndarray) -> None:
+    """Resize each picture into its box (left, top, width, height in 1/256 pixel) of a black image.
 
     Pixels whose centres lie in the box are interpolated between the centres of the picture's pixels, and repeat its
     border beyond the outermost centres; the others are 0.
@@ -27,7 +28,7 @@ def stretch(picture_NSS: np.ndarray, box_N4: np.ndarray, out_NHW: np.ndarray) ->
     size = picture_NSS.shape[1]
     out_NHW[...] = 0
     for chunk, first_N2, window_2 in _windows(
-        box_N4[:, :2] / UNIT, (box_N4[:, :2] + box_N4[:, 2:]) / UNIT, out_NHW, STRETCHED
+        box_N4[:, :2] / UNIT, (box_N4[:, :2] + box_N4[:, 2:]) / UNIT, out_NHW, RESIZE_CHUNK
     ):
         start_N2 = (box_N4[chunk, :2] - first_N2 * UNIT).astype(np.int32)
         length_N2 = box_N4[chunk, 2:].astype(np.int32)
@@ -37,16 +38,16 @@ def stretch(picture_NSS: np.ndarray, box_N4: np.ndarray, out_NHW: np.ndarray) ->
         )
         wide_NSW = picture_NSS[chunk].astype(np.float32) @ across_NWS.transpose(0, 2, 1)
         wide_NSW += 0.5  # to round: the weights of a row inside the box add up to 1, those outside to 0
-        _put(out_NHW, chunk, first_N2, (down_NHS @ wide_NSW).astype(np.uint8))
+        _write_windows(out_NHW, chunk, first_N2, (down_NHS @ wide_NSW).astype(np.uint8))
 
 
 def _windows(
     low_N2: np.ndarray, high_N2: np.ndarray, image_NHW: np.ndarray, count: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Go through pictures by their size, `count` at a time, which then need windows of about one size.
+    """Chunks of `count` pictures, sorted by size, so that those of a chunk need windows of about one size.
 
-    Each picture reaches from `low` to `high` in x and y. Gives the numbers of the pictures, the first pixel (x, y) of
-    each one's window, and the width and height of the windows.
+    Each picture reaches from `low` to `high` in x and y. Yields the indices of the pictures, the first pixel (x, y)
+    of each one's window, and the width and height of the windows.
     """
     limit_2 = np.array(image_NHW.shape[:0:-1])
     order = np.argsort((high_N2 - low_N2).max(axis=1), kind="stable")
@@ -58,7 +59,7 @@ def _windows(
         yield chunk, np.minimum(first_N2, limit_2 - window_2), window_2
 
 
-def _put(image_NHW: np.ndarray, chunk: np.ndarray, first_N2: np.ndarray, block: np.ndarray) -> None:
+def _write_windows(image_NHW: np.ndarray, chunk: np.ndarray, first_N2: np.ndarray, block: np.ndarray) -> None:
     windows = sliding_window_view(image_NHW, block.shape[1:], axis=(1, 2), writeable=True)
     windows[chunk, first_N2[:, 1], first_N2[:, 0]] = block
 
@@ -81,8 +82,8 @@ def _weights(size: int) -> np.ndarray:
     return np.concatenate([weights, np.zeros((1, size))]).astype(np.float32)
 
 
-def warp(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray, out_NHW: np.ndarray) -> None:
-    """Transform each picture linearly about its middle, and put the middle at `centre` (x, y) of an empty image.
+def warp_affine(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray, out_NHW: np.ndarray) -> None:
+    """Transform each picture by a matrix about its centre, which comes to `centre` (x, y) of a black image.
 
     `linear` maps (x, y) offsets in the picture to offsets in the image. Beyond its outermost pixels a picture is 0.
     """
@@ -92,7 +93,7 @@ def warp(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray,
     out_NHW[...] = 0
     centre_N2 = np.round(centre_N2 * 2**16) / 2**16  # so that it can be moved by whole pixels without rounding
     reach_N2 = np.abs(linear_N22).sum(axis=2) * (size / 2 + 0.5)
-    for chunk, first_N2, window_2 in _windows(centre_N2 - reach_N2, centre_N2 + reach_N2, out_NHW, WARPED):
+    for chunk, first_N2, window_2 in _windows(centre_N2 - reach_N2, centre_N2 + reach_N2, out_NHW, WARP_CHUNK):
         x, y = _sources(linear_N22[chunk], centre_N2[chunk] - first_N2, window_2, size)
         place = (np.arange(len(chunk)) * side**2)[:, None, None] + ((y >> 8) * side + (x >> 8))
         x &= UNIT - 1
@@ -101,11 +102,13 @@ def warp(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.ndarray,
         place += side + 1
         above = flat.take(place) * (UNIT - x) + flat[1:].take(place) * x
         below = flat[side:].take(place) * (UNIT - x) + flat[side + 1 :].take(place) * x
-        _put(out_NHW, chunk, first_N2, ((above * (UNIT - y) + below * y + UNIT**2 // 2) >> 16).astype(np.uint8))
+        _write_windows(
+            out_NHW, chunk, first_N2, ((above * (UNIT - y) + below * y + UNIT**2 // 2) >> 16).astype(np.uint8)
+        )
 
 
-def rotation(degrees: np.ndarray) -> np.ndarray:
-    """(N, 2, 2) matrices that turn by `degrees`, counter-clockwise where y points down the image.
+def rotation_matrices(degrees: np.ndarray) -> np.ndarray:
+    """(N, 2, 2) matrices that rotate by `degrees`, counter-clockwise where y points down the image.
 
     Sine and cosine differ between machines in their last bit, so they are rounded far above it.
     """
@@ -113,8 +116,10 @@ def rotation(degrees: np.ndarray) -> np.ndarray:
     return np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], -2)
 
 
-def room(picture_NSS: np.ndarray, linear_N22: np.ndarray, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest centre (x, y) at which `warp` leaves all of a picture's ink in the image."""
+def centre_range(
+    picture_NSS: np.ndarray, linear_N22: np.ndarray, height: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest centre (x, y) at which `warp_affine` keeps all of a picture's ink in the image."""
     size = picture_NSS.shape[1]
     low, high = [], []
     for axis in (1, 2):  # the extent of the ink in x, then in y; interpolation spreads it by half a pixel
@@ -123,9 +128,9 @@ def room(picture_NSS: np.ndarray, linear_N22: np.ndarray, height: int, width: in
         high.append(size - ink_NS[:, ::-1].argmax(axis=1) + 0.5 - size / 2)
     x_N4 = np.stack([low[0], high[0], low[0], high[0]], 1)
     y_N4 = np.stack([low[1], low[1], high[1], high[1]], 1)
-    moved = [linear_N22[:, row, :1] * x_N4 + linear_N22[:, row, 1:] * y_N4 for row in (0, 1)]
-    lowest = np.stack([-offset.min(axis=1) for offset in moved], 1)
-    highest = np.stack([side - offset.max(axis=1) for offset, side in zip(moved, (width, height), strict=True)], 1)
+    corners = [linear_N22[:, row, :1] * x_N4 + linear_N22[:, row, 1:] * y_N4 for row in (0, 1)]
+    lowest = np.stack([-offset.min(axis=1) for offset in corners], 1)
+    highest = np.stack([side - offset.max(axis=1) for offset, side in zip(corners, (width, height), strict=True)], 1)
     return lowest, highest
 
 

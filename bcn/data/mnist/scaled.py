@@ -2,7 +2,7 @@
 
 The width of a digit's 28x28 box is uniform in 28 .. 105 (160) pixels, height / width in 0.8 .. 1.2, the position
 uniform among those with the whole box in the image; sizes and positions are multiples of 1/256 pixel. The centre of the
-box is a label. A rotated version has the digits of MoreScaled-MNIST, size by size, turned about the centre of the box;
+box is a label. A rotated version has the digits of MoreScaled-MNIST, size by size, rotated about the centre of the box;
 where a digit's ink would leave the image, it is moved the least distance that keeps it whole.
 """
 
@@ -16,7 +16,7 @@ from numpy.lib.format import open_memmap
 from bcn.data.arrays import ArrayDataset, split_range
 from bcn.data.cache import cache_directory, open_cache
 from bcn.data.mnist.mnist import CLASSES, SPLITS, fetch_mnist
-from bcn.data.mnist.resample import UNIT, room, rotation, stretch, warp
+from bcn.data.mnist.resample import UNIT, centre_range, resize_into, rotation_matrices, warp_affine
 from bcn.data.random import integers_between, philox_bits
 from bcn.errors import BcnError
 
@@ -25,19 +25,19 @@ from bcn.errors import BcnError
 class Canvas:
     width: int
     height: int
-    widest: int
+    max_width: int
     """the largest width of a digit's box"""
     stream: str
-    """what names the random stream of sizes and positions"""
-    degrees: int = 0
+    """name of the random stream of sizes and positions"""
+    max_degrees: int = 0
     """the largest rotation"""
 
 
 CANVASES = {
     "scaled-mnist-v1": Canvas(128, 128, 105, "scaled-mnist-v1"),
     "more-scaled-mnist-v1": Canvas(256, 192, 160, "more-scaled-mnist-v1"),
-    "more-scaled-mnist-10-v1": Canvas(256, 192, 160, "more-scaled-mnist-v1", degrees=10),
-    "more-scaled-mnist-45-v1": Canvas(256, 192, 160, "more-scaled-mnist-v1", degrees=45),
+    "more-scaled-mnist-10-v1": Canvas(256, 192, 160, "more-scaled-mnist-v1", max_degrees=10),
+    "more-scaled-mnist-45-v1": Canvas(256, 192, 160, "more-scaled-mnist-v1", max_degrees=45),
 }
 
 
@@ -54,42 +54,47 @@ def make_scaled_mnist(
         digits, answer = (array[start:stop] for array in fetch_mnist(part, data=data))
         canvas = CANVASES[name]
         image = np.empty((stop - start, 1, canvas.height, canvas.width), np.uint8)
-        centre = paint(canvas, part, start, digits, image[:, 0], seed=seed)
+        centre = render_digits(canvas, part, start, digits, image[:, 0], seed=seed)
     return ArrayDataset(name, split, image, answer, CLASSES, centre)
 
 
-def paint(
+def render_digits(
     canvas: Canvas, part: str, start: int, digit_NSS: np.ndarray, out_NHW: np.ndarray, *, seed: int
 ) -> np.ndarray:
-    """Draw digits, of which the first is number `start` of its part of MNIST, and return the label centre."""
+    """Draw digits into `out_NHW` and return their centres.
+
+    Args:
+        part: of MNIST, "train" or "test".
+        start: index of the first digit in that part.
+    """
     stop = start + len(digit_NSS)
-    box_N4 = draw_boxes(canvas, part, stop, seed=seed)[start:]
+    box_N4 = sample_boxes(canvas, part, stop, seed=seed)[start:]
     centre_N2 = (box_N4[:, :2] + box_N4[:, 2:] / 2) / UNIT
-    if canvas.degrees:
-        turn_N22 = rotation(draw_angles(canvas, part, stop, seed=seed)[start:])
-        linear_N22 = turn_N22 * (box_N4[:, None, 2:] / UNIT / digit_NSS.shape[1])
-        low_N2, high_N2 = room(digit_NSS, linear_N22, canvas.height, canvas.width)
+    if canvas.max_degrees:
+        rotation_N22 = rotation_matrices(sample_angles(canvas, part, stop, seed=seed)[start:])
+        linear_N22 = rotation_N22 * (box_N4[:, None, 2:] / UNIT / digit_NSS.shape[1])
+        low_N2, high_N2 = centre_range(digit_NSS, linear_N22, canvas.height, canvas.width)
         centre_N2 = np.clip(centre_N2, low_N2, high_N2)
-        warp(digit_NSS, linear_N22, centre_N2, out_NHW)
+        warp_affine(digit_NSS, linear_N22, centre_N2, out_NHW)
     else:
-        stretch(digit_NSS, box_N4, out_NHW)
+        resize_into(digit_NSS, box_N4, out_NHW)
     return (centre_N2 / (canvas.width, canvas.height)).astype(np.float32)
 
 
-def draw_boxes(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarray:
+def sample_boxes(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarray:
     """(count, 4) left, top, width and height of the digits' boxes in 1/256 pixel."""
     bits = philox_bits(count, 4, seed=seed, stream=f"{canvas.stream} {part}")
-    width = integers_between(bits[:, 0], 28 * UNIT, canvas.widest * UNIT)
+    width = integers_between(bits[:, 0], 28 * UNIT, canvas.max_width * UNIT)
     height = width * integers_between(bits[:, 1], 8 << 16, 12 << 16) // (10 << 16)
     left = integers_between(bits[:, 2], 0, canvas.width * UNIT - width)
     top = integers_between(bits[:, 3], 0, canvas.height * UNIT - height)
     return np.stack([left, top, width, height], axis=1)
 
 
-def draw_angles(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarray:
-    """(count,) rotations in degrees, from -`canvas.degrees` to `canvas.degrees`."""
+def sample_angles(canvas: Canvas, part: str, count: int, *, seed: int) -> np.ndarray:
+    """(count,) rotations in degrees, from -`canvas.max_degrees` to `canvas.max_degrees`."""
     bits = philox_bits(count, 1, seed=seed, stream=f"{canvas.stream} {part} angle")[:, 0]
-    return integers_between(bits, -canvas.degrees << 16, canvas.degrees << 16) / (1 << 16)
+    return integers_between(bits, -canvas.max_degrees << 16, canvas.max_degrees << 16) / (1 << 16)
 
 
 def _cached(name: str, part: str, kept: str, data: str | Path | None, seed: int) -> list[np.ndarray]:
@@ -109,7 +114,7 @@ def _write(name: str, part: str, data: str | Path | None, seed: int, directory: 
     image = open_memmap(
         directory / "image.npy", mode="w+", dtype=np.uint8, shape=(len(digits), 1, canvas.height, canvas.width)
     )
-    centre = paint(canvas, part, 0, digits, image[:, 0], seed=seed)
+    centre = render_digits(canvas, part, 0, digits, image[:, 0], seed=seed)
     image.flush()
     np.save(directory / "answer.npy", labels)
     np.save(directory / "centre.npy", centre)

@@ -12,7 +12,7 @@ from bcn.data.images import to_rgb_or_gray
 from bcn.data.vqa import jsonl
 from bcn.data.vqa.layouts import is_own, list_splits, questions_file, read_questions
 from bcn.data.vqa.question import Question
-from bcn.data.vqa.vocabulary import tokens
+from bcn.data.vqa.vocabulary import tokenize
 from bcn.errors import BcnError
 
 SHOWN = 5
@@ -30,7 +30,7 @@ class Summary:
 
     def add(self, question: Question) -> None:
         self.files.add(question.image)
-        self.words.update(tokens(question.text))
+        self.words.update(tokenize(question.text))
         if question.answer is None:
             self.unanswered += 1
         else:

@@ -22,7 +22,7 @@ from bcn.data.dataset import NO_ANSWER, Batch, Dataset, Preprocessing
 from bcn.data.images import random_crop
 from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
-from bcn.data.vqa.vocabulary import PADDING, SPECIAL, Vocabulary
+from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, Vocabulary
 from bcn.errors import BcnError
 
 ROW = 10
@@ -119,7 +119,7 @@ class QuestionDataset(Dataset):
         if self.kinds != KINDS or not {"left", "right"} <= set(words):
             return batch
         assert batch.question is not None
-        left, right = (words.index(side) + SPECIAL for side in ("left", "right"))
+        left, right = (words.index(side) + NUM_SPECIAL for side in ("left", "right"))
         mirrored_B11 = torch.randint(2, (len(moved_BCHW), 1, 1), generator=generator).bool()
         other_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
         if auxiliary is not None:

@@ -22,7 +22,7 @@ from bcn.data.vqa.clevr import ANSWERS, KINDS
 from bcn.data.vqa.dataset import ROW, QuestionDataset
 from bcn.data.vqa.jsonl import OTHER_KIND
 from bcn.data.vqa.layouts import is_own, name_of, questions_file, read_questions, training_split
-from bcn.data.vqa.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, tokens
+from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, UNKNOWN, Vocabulary, tokenize
 from bcn.errors import BcnError
 
 CACHE_VERSION = 2
@@ -45,14 +45,14 @@ def open_questions(
     root = Path(directory).expanduser()
     text, training = _read_text(root, split), training_split(root)
     learned = text if training in (None, split) else _read_text(root, str(training))
-    vocabulary = vocabulary or Vocabulary.of(learned["words"].tolist())
+    vocabulary = vocabulary or Vocabulary.from_words(learned["words"].tolist())
     own = is_own(root)
     if answers is None:
         answers = sorted(learned["answers"].tolist()) if own or set(learned["answers"]) - set(ANSWERS) else ANSWERS
     kinds = tuple(sorted(text["kinds"].tolist())) if own else KINDS * bool(len(text["kinds"]))
     if kinds and (text["kind"] < 0).any():
         kinds = (*kinds, OTHER_KIND)
-    word = {name: place + SPECIAL for place, name in enumerate(vocabulary.words)}
+    word = {name: place + NUM_SPECIAL for place, name in enumerate(vocabulary.words)}
     dataset = QuestionDataset(
         name=name_of(root),
         split=split,
@@ -107,7 +107,7 @@ def _write_text(root: Path, split: str, place: Path) -> None:
     words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
     question, answer, kind, image, number = [], [], [], [], []
     for each in read_questions(root, split):
-        question.append(np.array([words[word] + 1 for word in tokens(each.text)], np.uint32))
+        question.append(np.array([words[word] + 1 for word in tokenize(each.text)], np.uint32))
         answer.append(-1 if each.answer is None else answers[each.answer])
         kind.append(-1 if each.kind is None else kinds[each.kind])
         image.append(files[each.image.as_posix()])

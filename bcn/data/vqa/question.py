@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bcn.data.vqa.vocabulary import tokens
+from bcn.data.vqa.vocabulary import tokenize
 
 
 class Question(NamedTuple):
@@ -19,7 +19,7 @@ class Question(NamedTuple):
 
 def parse_question(entry: dict[str, Any]) -> str:
     """The text of a question, which has at least one word."""
-    if not tokens(text := parse_text(entry, "question")):
+    if not tokenize(text := parse_text(entry, "question")):
         raise ValueError("the question has no words")
     return text
 

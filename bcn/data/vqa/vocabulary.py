@@ -1,4 +1,4 @@
-"""Words of questions as numbers: 0 is padding, 1 a word that was not seen in training."""
+"""Words of questions as indices: 0 is padding, 1 a word that was not seen in training."""
 
 import re
 import unicodedata
@@ -6,43 +6,44 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 PADDING, UNKNOWN = 0, 1
-SPECIAL = 2
+NUM_SPECIAL = 2
 MARKS = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)).startswith("M"))
-"""accents, vowel signs and the like, which go with the letter before them, and are not letters to `re`"""
-WORD = rf"\w+(?:[-']\w+|(?![ -~])[{MARKS}]\w*)*|[,;]"  # ASCII is not looked up among the many marks
-"""in a question in lower case, where a letter with its marks is one character as far as there is one (NFC)"""
+"""accents, vowel signs and the like, which belong to the letter before them, and are not letters to `re`"""
+WORD_PATTERN = rf"\w+(?:[-']\w+|(?![ -~])[{MARKS}]\w*)*|[,;]"  # ASCII is not looked up among the many marks
+"""of a question in lower case and in the normal form NFC, where a letter with its marks is one character if possible"""
 
 
-def tokens(question: str) -> list[str]:
+def tokenize(question: str) -> list[str]:
     """The words of a question in lower case; commas and semicolons count, the question mark does not.
 
-    >>> tokens("Is there a left-side ball; if so, what's its size?")
+    >>> tokenize("Is there a left-side ball; if so, what's its size?")
     ['is', 'there', 'a', 'left-side', 'ball', ';', 'if', 'so', ',', "what's", 'its', 'size']
     """
-    return re.findall(WORD, unicodedata.normalize("NFC", question.lower()))
+    return re.findall(WORD_PATTERN, unicodedata.normalize("NFC", question.lower()))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     words: tuple[str, ...]
-    """the word with number i + 2 at place i"""
+    """word i has the index i + NUM_SPECIAL"""
 
     @classmethod
-    def of(cls, words: Iterable[str]) -> "Vocabulary":
+    def from_words(cls, words: Iterable[str]) -> "Vocabulary":
+        """The distinct words, sorted."""
         return cls(tuple(sorted(set(words))))
 
     def __len__(self) -> int:
-        """How many numbers there are, padding and unknown among them."""
-        return len(self.words) + SPECIAL
+        """How many indices there are, padding and unknown included."""
+        return len(self.words) + NUM_SPECIAL
 
     def encode(self, question: str) -> list[int]:
         """
-        >>> Vocabulary.of(["red", "cube"]).encode("Red ball?")
+        >>> Vocabulary.from_words(["red", "cube"]).encode("Red ball?")
         [3, 1]
         """
-        number = {word: place + SPECIAL for place, word in enumerate(self.words)}
-        return [number.get(word, UNKNOWN) for word in tokens(question)]
+        index = {word: position + NUM_SPECIAL for position, word in enumerate(self.words)}
+        return [index.get(word, UNKNOWN) for word in tokenize(question)]
 
-    def decode(self, numbers: Iterable[int]) -> list[str]:
+    def decode(self, indices: Iterable[int]) -> list[str]:
         """The words again; padding is left out."""
-        return ["?" if n == UNKNOWN else self.words[n - SPECIAL] for n in map(int, numbers) if n != PADDING]
+        return ["?" if n == UNKNOWN else self.words[n - NUM_SPECIAL] for n in map(int, indices) if n != PADDING]
