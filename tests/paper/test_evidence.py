@@ -60,12 +60,15 @@ def test_the_readme_shows_what_the_paper_and_the_records_say(
     table, row = recipe.split("/")
     if "localisation" in metric:
         name, value = "localisation", f"{mean(each['metrics']['test']['localisation'] for each in records(recipe)):.4f}"
-    elif "relational" in metric or table.startswith("table3"):
+    elif "relational" in metric or table.startswith(("table3", "stream")):
         name, value = "relational", f"{accuracy(recipe, 'relational'):.2f}"
     else:
         name, value = ("overall" if table == "table4" else "accuracy"), f"{accuracy(recipe):.2f}"
-    (printed,) = (each for each in PAPER[PUBLISHED[table.removesuffix("-legacy")]] if each["name"] == row)
-    assert float(paper) == printed[name]
+    if table == "stream":
+        assert paper == "-"
+    else:
+        (printed,) = (each for each in PAPER[PUBLISHED[table.removesuffix("-legacy")]] if each["name"] == row)
+        assert float(paper) == printed[name]
     assert (ours, seeds) == (value, str(len(records(recipe))))
 
 

@@ -17,7 +17,7 @@ PUBLISHED = Recipe(
 UNSPECIFIED = ("batch_size", "optim.weight_decay")
 NOTES = {
     "generator": "`sort-of-clevr-legacy` has the rules of the original public generator; `sort-of-clevr-v1` has the "
-    "paper's rules without that generator's faults, and 5,000 test images",
+    "paper's rules without that generator's faults, which allow about a third of its scenes, and 5,000 test images",
     "initialisation": "PyTorch's default initialisation; the paper gives none",
     "batching": "a batch has all questions about its images; the paper does not say how it batches questions",
     "model selection": "the epoch that is best on 1,000 validation images is tested; the paper does not say which",
