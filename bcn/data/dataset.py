@@ -16,17 +16,17 @@ from torch import Tensor
 from bcn.data.random import permutation
 from bcn.data.vqa.vocabulary import Vocabulary
 
-NO_ANSWER = -100
-"""in place of an answer: there is none, so that neither the loss nor a count sees the question"""
-LACKED = -1
-"""in place of an answer that is none of those to choose from: the loss does not see it, and a count calls it wrong"""
+IGNORE_INDEX = -100
+"""in place of an answer that is not known, and of padding: neither the loss nor a count sees the question"""
+OUT_OF_VOCABULARY = -1
+"""in place of an answer that is none of the data set's `answers`: the loss ignores it, and a count calls it wrong"""
 
 
 class Batch(NamedTuple):
     image: Tensor
     """(B, C, H, W) uint8"""
     answer: Tensor
-    """(B, Q) index of the answer, NO_ANSWER for padding, or LACKED; (B,) index of the class where nothing is asked"""
+    """(B, Q) index of the answer, IGNORE_INDEX or OUT_OF_VOCABULARY; (B,) index of the class where nothing is asked"""
     question: Tensor | None = None
     """(B, Q, D) float; or (B, Q, L) int64, indices of words, padded with 0"""
     kind: Tensor | None = None

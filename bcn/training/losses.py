@@ -6,13 +6,13 @@ B images, Q questions about each.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bcn.data.dataset import LACKED, NO_ANSWER, Batch, Preprocessing
+from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Batch, Preprocessing
 from bcn.training.forward import forward
 
 
 def answer_loss(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise: bool) -> Tensor:
     """The cross-entropy of every answer, plus with equal weight the mean square error of every centre, summed."""
-    answer = batch.answer.masked_fill(batch.answer == LACKED, NO_ANSWER)
+    answer = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, IGNORE_INDEX)
     loss = F.cross_entropy(logits.flatten(0, -2), answer.flatten(), reduction="sum")
     if centre_B2 is None:
         return loss

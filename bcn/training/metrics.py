@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bcn.data.dataset import LACKED, Dataset
+from bcn.data.dataset import OUT_OF_VOCABULARY, Dataset
 from bcn.training.distributed import Ranks
 from bcn.training.forward import forward, move_to
 from bcn.training.losses import answer_loss
@@ -78,7 +78,7 @@ def evaluate(
         batch = move_to(dataset[mine[start : start + batch_size]], ranks.device)
         logits, centre_B2 = forward(model, dataset.preprocessing(batch.image), batch.question)
         kind = torch.zeros_like(batch.answer) if batch.kind is None else batch.kind
-        true = batch.answer.masked_fill(batch.answer == LACKED, answers)
+        true = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, answers)
         cell = (kind * (answers + 1) + true) * answers + logits.argmax(-1)
         asked = true >= 0  # not the padding of images with fewer questions than others
         counts[:-3] += torch.bincount(cell[asked], minlength=cells)

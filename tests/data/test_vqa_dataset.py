@@ -17,7 +17,7 @@ import bcn
 from bcn.data.check import check_directory
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.dataset import LACKED, NO_ANSWER, Preprocessing
+from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Preprocessing
 from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
 from bcn.data.vqa.json_stream import stream_list
 from bcn.data.vqa.layouts import list_splits, read_questions
@@ -68,7 +68,7 @@ def test_clevr_is_read_as_it_is_written(clevr: Path) -> None:
             assert dataset.vocabulary.decode(batch.question[row, place]) == tokenize(question["question"])
             assert dataset.answers[batch.answer[row, place]] == question["answer"]
             assert dataset.kinds[batch.kind[row, place]] == kind_of(question["program"])
-        assert batch.answer[row, len(expected) :].tolist() == [NO_ANSWER] * (10 - len(expected))
+        assert batch.answer[row, len(expected) :].tolist() == [IGNORE_INDEX] * (10 - len(expected))
         assert not batch.question[row, len(expected) :].any()
     assert batch.question.shape[2] == int((batch.question != 0).sum(-1).max())
     assert dataset.number[dataset.questions(1)].tolist() == [10, 11, 12]
@@ -83,7 +83,7 @@ def test_words_and_answers_are_those_of_training(clevr: Path) -> None:
     batch = other[[0, 1]]
     assert batch.question is not None
     assert set(batch.question.unique().tolist()) <= {0, 1, 2}
-    assert set(batch.answer.unique().tolist()) == {NO_ANSWER, LACKED, 0, 1}
+    assert set(batch.answer.unique().tolist()) == {IGNORE_INDEX, OUT_OF_VOCABULARY, 0, 1}
 
 
 def test_a_split_without_answers_is_read(clevr: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_split_without_answers_is_read(clevr: Path) -> None:
     batch = dataset[[0]]
     assert batch.kind is None
     assert dataset.kinds == ()
-    assert batch.answer.tolist() == [[NO_ANSWER] * 10]
+    assert batch.answer.tolist() == [[IGNORE_INDEX] * 10]
     assert dataset.number[dataset.questions(0)].tolist() == list(range(10))
 
 
@@ -140,7 +140,7 @@ def test_own_images_and_questions(own: Path) -> None:
     assert train.rows[:, 2].tolist() == [10, 10, 3, 2]  # an image with 23 questions has three rows
     assert train.rows[:, 0].tolist() == [0, 0, 0, 1]
     batch = train[[2, 3]]
-    assert batch.answer.tolist() == [[1, 2, 1], [0, 0, NO_ANSWER]]
+    assert batch.answer.tolist() == [[1, 2, 1], [0, 0, IGNORE_INDEX]]
     asked = val[[0]].question
     assert asked is not None
     assert val.vocabulary.decode(asked[0, 0]) == ["is", "it", "?", "?"]  # "a whale" was never asked in training

@@ -18,7 +18,7 @@ from torch import nn
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.clevr_like.supervision import VALUES, ReferentDataset, open_objects, open_referents
-from bcn.data.dataset import LACKED, NO_ANSWER, Batch
+from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Batch
 from bcn.data.vqa.load import open_questions
 from bcn.errors import BcnError
 from bcn.models.registry import create_model
@@ -314,7 +314,7 @@ def test_the_loss_of_pointing_is_that_of_places_that_are_there() -> None:
     place, meant = torch.rand(2, 3, 2), torch.randint(2, (2, 2, 3, 5)).float()
     place[1, 1:] = torch.nan
     at = torch.tensor([[4, 7, 4], [0, 0, 0]])
-    answer, pointed = torch.tensor([[3, LACKED], [1, NO_ANSWER]]), torch.randn(2, 2, 3, 2, 5)
+    answer, pointed = torch.tensor([[3, OUT_OF_VOCABULARY], [1, IGNORE_INDEX]]), torch.randn(2, 2, 3, 2, 5)
     total = 0.0
     for image, places in ((0, {0: (0, 2), 1: (1,), 2: (0, 2)}), (1, {0: (0,)})):
         for number, together in places.items():

@@ -23,7 +23,7 @@ import torch
 
 from bcn.data.clevr_like.program import Scene, run
 from bcn.data.clevr_like.scene_files import object_centres, read_scenes, scene_file
-from bcn.data.dataset import NO_ANSWER, Batch, Dataset
+from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset
 from bcn.data.vqa.clevr import ATTRIBUTES, Program
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.json_stream import stream_list
@@ -79,7 +79,7 @@ class ObjectDataset(Dataset):
     centre: np.ndarray
     """(N, T, 2) x and y of the objects' centres"""
     value: np.ndarray
-    """(N, T, 4) the answer to each attribute's question, NO_ANSWER where an image has fewer objects"""
+    """(N, T, 4) the answer to each attribute's question, IGNORE_INDEX where an image has fewer objects"""
     grid: tuple[int, int]
     """rows and columns"""
 
@@ -97,7 +97,7 @@ class ObjectDataset(Dataset):
         column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
         cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
         inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
-        exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != NO_ANSWER)).any(-1)
+        exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
         attribute_BT4 = np.broadcast_to(np.arange(1, len(KINDS)), value_BTA.shape)
         kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BT4.reshape(len(index), -1)], axis=1)
         place_BQ2 = np.concatenate(
@@ -123,7 +123,7 @@ def open_objects(directory: Path, train: QuestionDataset, grid: tuple[int, int])
     """Object supervision for the images of a training split, in cells of a grid of so many rows and columns."""
     scenes = _read_training_scenes(directory, train)
     most = max(len(scene["objects"]) for scene in scenes.values())
-    centre, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), NO_ANSWER)
+    centre, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), IGNORE_INDEX)
     for image, number in enumerate(sorted(scenes)):
         objects = scenes[number]["objects"]
         centre[image, : len(objects)] = object_centres(scenes[number])

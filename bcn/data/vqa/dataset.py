@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bcn.data.dataset import NO_ANSWER, Batch, Dataset, Preprocessing
+from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset, Preprocessing
 from bcn.data.images import random_crop
 from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
@@ -83,7 +83,7 @@ class QuestionDataset(Dataset):
         longest = int((question_BQL != PADDING).sum(-1).max())
         return Batch(
             image=torch.from_numpy(np.ascontiguousarray(self.image[rows[:, 0]])),
-            answer=torch.from_numpy(np.where(asked_BQ, self.answer[place_BQ], NO_ANSWER)),
+            answer=torch.from_numpy(np.where(asked_BQ, self.answer[place_BQ], IGNORE_INDEX)),
             question=torch.from_numpy(question_BQL[..., : max(longest, 1)].astype(np.int64)),
             kind=torch.from_numpy(np.where(asked_BQ, self.kind[place_BQ], 0)) if self.kinds else None,
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from bcn.data.cache import open_cache
-from bcn.data.dataset import LACKED, NO_ANSWER
+from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY
 from bcn.data.images import resize, to_rgb_or_gray
 from bcn.data.vqa.clevr import ANSWERS, KINDS
 from bcn.data.vqa.dataset import ROW, QuestionDataset
@@ -73,12 +73,12 @@ def open_questions(
 
 def _renumber(local: np.ndarray, table: list[int]) -> np.ndarray:
     """Numbers of the file's own lists as numbers of ours; the table's last entry is for -1."""
-    return np.asarray(np.array([*table, NO_ANSWER], np.int64)[local])
+    return np.asarray(np.array([*table, IGNORE_INDEX], np.int64)[local])
 
 
 def _places(names: np.ndarray, among: Sequence[str]) -> list[int]:
     place = {name: index for index, name in enumerate(among)}
-    return [place.get(name, LACKED) for name in names.tolist()]
+    return [place.get(name, OUT_OF_VOCABULARY) for name in names.tolist()]
 
 
 def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bcn.data.dataset import NO_ANSWER
+from bcn.data.dataset import IGNORE_INDEX
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.layouts import is_own, list_splits, name_of
 from bcn.data.vqa.load import open_questions
@@ -145,7 +145,7 @@ def _open_own(split: str, splits: Sequence[str], open_split: OpenSplit, director
             f'give some of its lines "split": "{stored}"'
         )
     dataset = open_split(stored)
-    if stored == "test" and "val" in splits and (dataset.answer == NO_ANSWER).all():
+    if stored == "test" and "val" in splits and (dataset.answer == IGNORE_INDEX).all():
         return open_split("val")
     return dataset
 
