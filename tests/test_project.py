@@ -3,22 +3,18 @@
 import ast
 import pkgutil
 import re
-import subprocess
 import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from helpers.command import finish, start_bcn, start_python
 
 import bcn
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-
-
-def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
 def base_modules() -> list[str]:
@@ -63,28 +59,27 @@ for name in names:
     except ModuleNotFoundError as error:
         print(name, error.name)
 """
-    done = run(code, " ".join(names), " ".join(base_modules()))
-    assert done.returncode == 0, done.stderr
+    out, _ = finish(start_python("-c", code, " ".join(names), " ".join(base_modules())))
     server = {"bcn.web.app fastapi", "bcn.web.errors fastapi"}
-    assert set(done.stdout.splitlines()) - {"bcn.web.schema pydantic", "bcn.web.scenes pydantic"} == server
+    assert set(out.splitlines()) - {"bcn.web.schema pydantic", "bcn.web.scenes pydantic"} == server
 
 
 def test_serving_without_the_extra_says_what_to_install() -> None:
     code = "import sys; sys.modules['fastapi'] = None; sys.argv = ['bcn', 'serve']; from bcn.cli import main; main()"
-    done = run(code)
-    assert done.returncode == 2
-    assert done.stderr == "bcn: `bcn serve` needs fastapi: install it with `pip install 'bcn[web]'`\n"
+    _, said = finish(start_python("-c", code), 2)
+    assert said == "bcn: `bcn serve` needs fastapi: install it with `pip install 'bcn[web]'`\n"
 
 
 def test_help_does_not_wait_for_torch() -> None:
-    done = run(
-        "import sys; sys.argv = ['bcn', '--help']\n"
-        "from bcn.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print('torch' in sys.modules)"
-    )
-    assert done.stdout.strip().endswith("False"), done.stdout + done.stderr
+    code = """
+import sys
+from bcn.cli import main
+sys.argv = ["bcn", "--help"]
+try: main()
+except SystemExit: print("torch" in sys.modules)
+"""
+    out, _ = finish(start_python("-c", code))
+    assert out.endswith("False\n")
 
 
 def test_the_public_names_are_there() -> None:
@@ -119,16 +114,14 @@ def test_versions_of_dependencies_are_pinned() -> None:
 
 @pytest.mark.parametrize("command", [[], ["--help"], ["models", "--help"], ["train", "--help"], ["bench", "--help"]])
 def test_commands_explain_themselves(command: list[str]) -> None:
-    done = subprocess.run([sys.executable, "-m", "bcn", *command], capture_output=True, text=True, check=False)
-    assert "Usage" in done.stdout
+    assert "Usage" in start_bcn(*command).communicate()[0]
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2() -> None:
     for command in (["train", "table3/multirnh"], ["train", "table3/multirn", "--scale", "huge"], ["table", "table9"]):
-        done = subprocess.run([sys.executable, "-m", "bcn", *command], capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-        assert "Traceback" not in done.stderr
+        _, said = finish(start_bcn(*command), 2)
+        assert len(said.strip().splitlines()) == 1, said
+        assert "Traceback" not in said
 
 
 TEXT = {".py", ".c", ".h", ".js", ".css", ".html", ".md", ".toml", ".txt", ".json", ".cff", ""}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.command import exit_code
 
 from bcn.bench.jobs import Form, inference, inputs, relation, training
 from bcn.bench.measure import Spread, Timing, alternate
@@ -16,7 +17,6 @@ from bcn.bench.profile import draw as draw_profile
 from bcn.bench.render import bench_render
 from bcn.bench.scaling import draw, exponent, macs
 from bcn.bench.speed import required_flops
-from bcn.cli import main
 from bcn.cli.bench import bench
 from bcn.paper.hours import GPU_FLOPS, hours
 from bcn.paper.measurements import write_measurements
@@ -156,14 +156,11 @@ def test_the_profile_names_every_section_of_both_forms(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_bench_checks_its_output_before_it_measures(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("kept")
     for out in (tmp_path, tmp_path / "file" / "record.json"):
-        monkeypatch.setattr("sys.argv", ["bcn", "bench", name, "--out", str(out)])
-        with pytest.raises(SystemExit) as exit:
-            main()
-        assert exit.value.code == 2
+        assert exit_code("bench", name, "--out", out) == 2
         said = capfd.readouterr().err
         assert said.startswith(f"bcn: cannot write {out}: ")
         assert said.count("\n") == 1

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.command import run_bcn
 from helpers.small_weights import scene_run
 
 pytest.importorskip("fastapi", reason="needs the extra web")
@@ -11,19 +12,13 @@ pytest.importorskip("fastapi", reason="needs the extra web")
 from helpers.pages import needs_chromium
 
 from bcn.bench.page_latency import FIRST, MOVES, bench_page_latency
-from bcn.cli import main
 from bcn.errors import BcnError
 
 
 @needs_chromium
-def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record(tmp_path: Path) -> None:
     out = tmp_path / "page-latency.json"
-    monkeypatch.setattr(
-        "sys.argv", ["bcn", "bench", "page-latency", "--weights", str(scene_run()), "--rounds", "2", "--out", str(out)]
-    )
-    with pytest.raises(SystemExit) as exit:
-        main()
-    assert not exit.value.code
+    run_bcn("bench", "page-latency", "--weights", scene_run(), "--rounds", 2, "--out", out)
     record = json.loads(out.read_text())
     assert record["benchmark"] == "page-latency"
     assert 2 <= record["measurements"]["answers"] <= 2 * (1 + MOVES - FIRST)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command import run_bcn
 from helpers.small_weights import digit_weights
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -13,7 +14,6 @@ pytest.importorskip("onnxscript", reason="needs the extra onnx")
 
 import bcn
 from bcn.bench.runtime import CASES, jobs
-from bcn.cli import main
 from bcn.inference.export import NamedInputs, onnx_content
 
 
@@ -25,13 +25,9 @@ def test_both_answer_alike() -> None:
         assert np.allclose(mine.numpy(), exported, atol=1e-5)
 
 
-def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record(tmp_path: Path) -> None:
     out = tmp_path / "runtime.json"
-    arguments = ["--weights", str(digit_weights()), "--rounds", "1", "--seconds", "0", "--out", str(out)]
-    monkeypatch.setattr("sys.argv", ["bcn", "bench", "runtime", *arguments])
-    with pytest.raises(SystemExit) as exit:
-        main()
-    assert not exit.value.code
+    run_bcn("bench", "runtime", "--weights", digit_weights(), "--rounds", 1, "--seconds", 0, "--out", out)
     record = json.loads(out.read_text())
     assert record["benchmark"] == "runtime"
     assert record["measurements"]["difference"] < 1e-4

@@ -1,17 +1,15 @@
 """`bcn data`, run as its users run it, and what the registry promises of every data set."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.command import exit_code, invoke_bcn, run_bcn
 from helpers.small_weights import scene_run
 from PIL import Image
-from typer.testing import CliRunner
 
-from bcn.cli import app, main
 from bcn.data.check import CHECKSUMS, check_split
 from bcn.data.contact_sheet import caption
 from bcn.data.registry import DATASETS, open_dataset
@@ -24,11 +22,7 @@ REAL = ["mnist", "scaled-mnist-v1", "more-scaled-mnist-v1", "more-scaled-mnist-1
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["data", *arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return invoke_bcn("data", *arguments).output
 
 
 @pytest.fixture
@@ -150,8 +144,7 @@ def test_fewer_objects_by_name(objects: int, tmp_path: Path) -> None:
     assert same.name == name
     assert f"{name} val: 9 images, sha256 {same.checksum()}" in run("make", name, "--split", "val", "--images", "9")
     assert run("check", name).count("sha256") == 3
-    said = CliRunner().invoke(app, ["eval", str(scene_run()), "--on", name, "--images", "7", "--json"])
-    found = json.loads(said.output)
+    found = json.loads(run_bcn("eval", scene_run(), "--on", name, "--images", 7, "--json"))
     assert found["data"] == name
     asked = min(10, 3 * objects)
     assert {kind: found["metrics"][kind]["total"] for kind in ("non_relational", "relational")} == {
@@ -227,11 +220,8 @@ def test_bad_commands_are_one_sentence(empty: Path, arguments: list[str], messag
         run(*arguments)
 
 
-def test_exit_code_is_two(empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["bcn", "data", "show", "stl10"])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
+def test_exit_code_is_two(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("data", "show", "stl10") == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("bcn: STL-10 is not in")

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.command import exit_code, invoke_bcn, run_bcn
 from helpers.squares import draw, own_layout
 from PIL import Image
-from typer.testing import CliRunner
 
 import bcn
 from bcn import BcnError
-from bcn.cli import app
 from bcn.data.check import check_directory
 from bcn.data.images import read_image, to_rgb_or_gray
 from bcn.data.registry import open_dataset
@@ -54,8 +53,7 @@ def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Pat
 
 def test_own_data_is_learned_and_asked_by_the_command(mine: Path, tmp_path: Path) -> None:
     run = ["train", "own", "--data", str(mine), "--runs", str(tmp_path), "--set", "epochs=12"]
-    result = CliRunner().invoke(app, [*run, "--set", "optim.ema_decay=none", "--set", "optim.lr=0.002"])
-    assert result.exit_code == 0, result.output
+    run_bcn(*run, "--set", "optim.ema_decay=none", "--set", "optim.lr=0.002")
     (directory,) = (path for path in tmp_path.iterdir() if path.is_dir())
     record = json.loads((directory / "record.json").read_text())
     asked = record["metrics"]["test"]
@@ -63,18 +61,16 @@ def test_own_data_is_learned_and_asked_by_the_command(mine: Path, tmp_path: Path
     losses = [epoch["loss"] for epoch in record["curve"]]
     assert losses[-1] < 0.6 * losses[0]
     picture = mine / "pictures" / "0.png"
-    said = CliRunner().invoke(
-        app, ["ask", str(picture), "how many Squares?", "WHAT colour?", "--weights", str(directory), "--json"]
-    )
-    answers = json.loads(said.output)["answers"]
+    said = run_bcn("ask", picture, "how many Squares?", "WHAT colour?", "--weights", directory, "--json")
+    answers = json.loads(said)["answers"]
     assert [answer["question"] for answer in answers] == ["how many squares", "what colour"]
     for answer in answers:
         own = {answer["answer"], *(other["answer"] for other in answer["others"])}
         assert own == {"1", "2", "3", "blue", "green", "red"}
-    nothing = CliRunner().invoke(app, ["ask", str(picture), "wer da?", "--weights", str(directory)])
-    assert "no word that was trained on" in str(nothing.exception)
-    evaluated = CliRunner().invoke(app, ["eval", str(directory), "--data", str(mine), "--json"])
-    assert json.loads(evaluated.output)["metrics"]["all"] == asked["all"]
+    with pytest.raises(BcnError, match="no word that was trained on"):
+        run_bcn("ask", picture, "wer da?", "--weights", directory)
+    evaluated = run_bcn("eval", directory, "--data", mine, "--json")
+    assert json.loads(evaluated)["metrics"]["all"] == asked["all"]
 
 
 def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
@@ -84,29 +80,26 @@ def test_own_data_that_is_asked_without_kinds(tmp_path: Path) -> None:
 
 def test_a_finished_run_of_another_folder_is_not_shown(mine: Path, tmp_path: Path) -> None:
     run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
-    first = CliRunner().invoke(app, [*run, str(mine)])
-    assert first.exit_code == 0, first.output
-    again = CliRunner().invoke(app, [*run, str(mine)])
-    assert "record.json" in again.output.replace("\n", "")
+    run_bcn(*run, mine)
+    assert "record.json" in invoke_bcn(*run, mine).output.replace("\n", "")
     other = own_layout(tmp_path / "other", images=28, kinds=True)
     draw(other / "pictures" / "0.png", "blue", 4, 50)
-    said = CliRunner().invoke(app, [*run, str(other)]).exception
-    assert isinstance(said, BcnError)
-    assert "began with other data" in str(said)
-    nowhere = CliRunner().invoke(app, [*run, str(tmp_path / "nowhere")]).exception
-    assert "nowhere is not a directory" in str(nowhere)
+    with pytest.raises(BcnError, match="began with other data"):
+        run_bcn(*run, other)
+    with pytest.raises(BcnError, match="nowhere is not a directory"):
+        run_bcn(*run, tmp_path / "nowhere")
 
 
 def test_texts_that_changed_are_other_data(mine: Path, tmp_path: Path) -> None:
     """Also where every word and answer has the number that it had before."""
     run = ["train", "own", "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--data"]
-    assert CliRunner().invoke(app, [*run, str(mine)]).exit_code == 0
+    run_bcn(*run, mine)
     for word, other in (("squares", "squarez"), ('"green"', '"greem"')):
         copied = Path(shutil.copytree(mine, tmp_path / other))
         lines = (copied / "questions.jsonl").read_text()
         (copied / "questions.jsonl").write_text(lines.replace(word, other))
-        said = CliRunner().invoke(app, [*run, str(copied)]).exception
-        assert "began with other data (texts)" in str(said)
+        with pytest.raises(BcnError, match=r"began with other data \(texts\)"):
+            run_bcn(*run, copied)
 
 
 def test_a_model_is_asked_in_its_own_words_about_another_folder(mine: Path, tmp_path: Path) -> None:
@@ -121,9 +114,7 @@ def test_a_model_is_asked_in_its_own_words_about_another_folder(mine: Path, tmp_
     lines += [{"image": "pictures/2.png", "question": "How many squares?", "kind": "number", "split": "test"}]
     (other / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = [
-        json.loads(
-            CliRunner().invoke(app, ["eval", str(run), "--data", str(folder), "--split", split, "--json"]).output
-        )
+        json.loads(run_bcn("eval", run, "--data", folder, "--split", split, "--json"))
         for folder, split in ((mine, "val"), (other, "val"), (other, "test"))
     ]
     assert found[0]["metrics"]["all"]["total"] == 2 * len(val)
@@ -173,10 +164,8 @@ def test_answers_that_training_never_gives_count_as_wrong(tmp_path: Path) -> Non
     batch = dataset[range(len(dataset))]
     assert (batch.answer == -1).sum() == 3  # purple, and twice the number of three squares
     run, picture = tmp_path / "runs" / record["run"], tmp_path / "confusion.png"
-    said = CliRunner().invoke(
-        app, ["eval", str(run), "--data", str(path.parent), "--json", "--confusion", str(picture)]
-    )
-    assert json.loads(said.output)["metrics"] == record["metrics"]["test"]
+    said = run_bcn("eval", run, "--data", path.parent, "--json", "--confusion", picture)
+    assert json.loads(said)["metrics"] == record["metrics"]["test"]
     assert picture.exists()
     logits = torch.randn(*batch.answer.shape, len(dataset.answers))
     known = batch.answer >= 0
@@ -191,11 +180,10 @@ def test_own_images_have_the_size_of_the_model(mine: Path, tmp_path: Path) -> No
     assert Splits.open(recipe, mine).train[[0]].image.shape == (1, 3, 224, 224)
     record = train(recipe, seed=0, runs=tmp_path, data=mine)
     run = tmp_path / record["run"]
-    evaluated = CliRunner().invoke(app, ["eval", str(run), "--data", str(mine), "--images", "1", "--json"])
-    assert json.loads(evaluated.output)["metrics"]["all"] == record["metrics"]["test"]["all"]
+    evaluated = run_bcn("eval", run, "--data", mine, "--images", 1, "--json")
+    assert json.loads(evaluated)["metrics"]["all"] == record["metrics"]["test"]["all"]
     out = tmp_path / "answers.json"
-    answer = ["clevr", "answer", str(run), str(mine), "--split", "val", "--out", str(out)]
-    assert CliRunner().invoke(app, answer).exit_code == 0
+    run_bcn("clevr", "answer", run, mine, "--split", "val", "--out", out)
     lines = [json.loads(line) for line in (mine / "questions.jsonl").read_text().splitlines()]
     for said in json.loads(out.read_text()):
         line = lines[said["question_index"] - 1]
@@ -233,10 +221,10 @@ def test_questions_that_say_no_kind_where_others_do(tmp_path: Path) -> None:
     assert set(kind.flatten().tolist()) == {0, 1, 2}
 
 
-def test_the_command_checks_a_directory(mine: Path, tmp_path: Path) -> None:
+def test_the_command_checks_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = own_layout(tmp_path / "mine")
-    assert CliRunner().invoke(app, ["data", "check", str(own)]).exit_code == 0
+    run_bcn("data", "check", own)
+    capsys.readouterr()
     (own / "pictures" / "3.png").unlink()
-    result = CliRunner().invoke(app, ["data", "check", str(own)])
-    assert "pictures/3.png" in result.output
-    assert isinstance(result.exception, BcnError)
+    assert exit_code("data", "check", own) == 2
+    assert "pictures/3.png" in capsys.readouterr().out

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from unittest.mock import patch
 
+import pytest
 from typer.testing import CliRunner, Result
 
-from bcn.cli import app
+from bcn.cli import app, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +30,13 @@ def invoke_bcn(*arguments: object) -> Result:
     return result
 
 
+def exit_code(*arguments: object) -> int:
+    """The exit code of `bcn`, run in this process, which says on standard error what it refuses."""
+    with patch.object(sys, "argv", ["bcn", *map(str, arguments)]), pytest.raises(SystemExit) as exit:
+        main()
+    return int(exit.value.code or 0)
+
+
 def start_bcn(*arguments: object, **environment: str) -> subprocess.Popen[str]:
     """`bcn` as a process of its own, on one thread; its output can be read."""
     return start_python("-m", "bcn", *arguments, environment=environment)
@@ -37,13 +46,14 @@ def start_python(
     *arguments: object, cwd: Path | None = None, environment: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.Popen[str]:
     """A Python that imports the package from this checkout; its output can be read."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **environment},
+        env={**inherited, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **environment},
     )
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.command import invoke_bcn, run_bcn
 from PIL import Image
-from typer.testing import CliRunner
 
 from bcn import BcnError, create_model
-from bcn.cli import app
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import ANSWERS, FAMILIES
@@ -73,9 +72,8 @@ def test_questions_without_answers_are_answered_into_a_file(
     """The answers of the one hang on the question, those of the other, while its weights are random, on the image."""
     path, model = weights_of(name, clevr, tmp_path / "w.safetensors")
     out = tmp_path / f"answers.{ending}"
-    result = CliRunner().invoke(app, ["clevr", "answer", str(path), str(clevr), "--out", str(out)])
-    assert result.exit_code == 0, result.output
-    assert f"{out}: 20 answers" in result.output.replace("\n", "")
+    said = invoke_bcn("clevr", "answer", path, clevr, "--out", out).output
+    assert f"{out}: 20 answers" in said.replace("\n", "")
 
     learned = json.loads((clevr / "questions" / "CLEVR_train_questions.json").read_text())["questions"]
     words = ["", "", *sorted({word for entry in learned for word in tokenize(entry["question"])})]
@@ -90,29 +88,30 @@ def test_questions_without_answers_are_answered_into_a_file(
     if ending == "txt":
         assert out.read_text() == "".join(f"{answer}\n" for answer in expected)
     else:
-        said = json.loads(out.read_text())
-        assert said == [{"question_index": 100 - place // 2, "answer": answer} for place, answer in enumerate(expected)]
+        written = json.loads(out.read_text())
+        assert written == [
+            {"question_index": 100 - place // 2, "answer": answer} for place, answer in enumerate(expected)
+        ]
 
 
 def test_what_cannot_be_answered_is_said(clevr: Path, tmp_path: Path) -> None:
     path, _ = weights_of("clevr/lstm", clevr, tmp_path / "w.safetensors")
-    ask = ["clevr", "answer", str(path), str(clevr)]
-    assert "ends in .txt" in str(CliRunner().invoke(app, [*ask, "--out", "a.csv"]).exception)
-    assert "has no split 'dev'" in str(CliRunner().invoke(app, [*ask, "--split", "dev"]).exception)
+    with pytest.raises(BcnError, match=r"ends in \.txt"):
+        run_bcn("clevr", "answer", path, clevr, "--out", "a.csv")
+    with pytest.raises(BcnError, match="has no split 'dev'"):
+        run_bcn("clevr", "answer", path, clevr, "--split", "dev")
     blind = create_model("sort-of-clevr/mlp")
     write_weights(path, blind.state_dict(), {"model": "sort-of-clevr/mlp", "arguments": {}, "data": "sort-of-clevr-v1"})
-    said = CliRunner().invoke(app, ask).exception
-    assert isinstance(said, BcnError)
-    assert "not asked in words" in str(said)
-    missing = CliRunner().invoke(app, ["clevr", "answer", str(tmp_path / "none"), str(clevr)]).exception
-    assert isinstance(missing, BcnError)
+    with pytest.raises(BcnError, match="not asked in words"):
+        run_bcn("clevr", "answer", path, clevr)
+    with pytest.raises(BcnError):
+        run_bcn("clevr", "answer", tmp_path / "none", clevr)
 
 
 def test_transfer_to_images_that_are_not_there(clevr: Path, tmp_path: Path) -> None:
     path, _ = weights_of("clevr/lstm", clevr, tmp_path / "w.safetensors")
-    said = CliRunner().invoke(app, ["clevr", "transfer", str(path), "--data", str(tmp_path)]).exception
-    assert isinstance(said, BcnError)
-    assert "scenes/CLEVR_val_scenes.json" in str(said)
+    with pytest.raises(BcnError, match=r"scenes/CLEVR_val_scenes\.json"):
+        run_bcn("clevr", "transfer", path, "--data", tmp_path)
 
 
 def test_our_own_pictures_are_not_called_original(clevr: Path, tmp_path: Path) -> None:
@@ -120,19 +119,15 @@ def test_our_own_pictures_are_not_called_original(clevr: Path, tmp_path: Path) -
     scenes = clevr / "scenes" / "CLEVR_train_scenes.json"
     scenes.parent.mkdir()
     scenes.write_text(json.dumps({"info": {"version": "clevr-like-v1"}, "scenes": [make_scene(0)]}))
-    run = ["clevr", "transfer", str(path), "--data", str(clevr), "--split", "train"]
-    said = CliRunner().invoke(app, run).exception
-    assert isinstance(said, BcnError)
-    assert "is of clevr-like-v1, not of original images" in str(said)
+    with pytest.raises(BcnError, match="is of clevr-like-v1, not of original images"):
+        run_bcn("clevr", "transfer", path, "--data", clevr, "--split", "train")
 
 
 @pytest.mark.data("clevr")
 def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
     path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")
-    run = ["clevr", "transfer", str(path), "--data", str(data_root()), "--questions", "12"]
-    result = CliRunner().invoke(app, [*run, "--json"])
-    assert result.exit_code == 0, result.output
-    said = json.loads(result.output)
+    run = ["clevr", "transfer", path, "--data", data_root(), "--questions", 12]
+    said = json.loads(run_bcn(*run, "--json"))
     assert (said["images"], said["model"], said["split"]) == (10, "clevr/multirn-h", "val")
     assert (said["seed"], said["threads"], said["commit"]) == (0, default_threads(), commit())
     figures = said["metrics"]
@@ -140,8 +135,7 @@ def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
     assert sum(figures[family]["total"] for family in FAMILIES if family in figures) == 120
     low, high = figures["all"]["interval"]
     assert low <= figures["all"]["accuracy"] <= high
-    again = CliRunner().invoke(app, run)
-    assert "on 10 original images of val" in again.output
+    assert "on 10 original images of val" in run_bcn(*run)
 
 
 def test_activation_maps_of_clevr(clevr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.command import run_bcn
 from helpers.small_weights import digit_weights, scene_run, word_weights
 
 import bcn
-from bcn.cli import main
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 from bcn.inference.export import DynamicShapes, compare, export
@@ -41,11 +41,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
     directory = tmp_path_factory.mktemp("exported")
     for weights in (scene_run(), read_by_word()):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", ["bcn", "export", str(weights), str(directory), "--to", "onnx"])
-            with pytest.raises(SystemExit) as exit:
-                main()
-        assert not exit.value.code
+        run_bcn("export", weights, directory, "--to", "onnx")
     return directory
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.command import exit_code
 from helpers.small_weights import digit_weights, scene_run, word_weights
 from PIL import Image
 
 import bcn
 import bcn.inference.reasoner
-from bcn.cli import main
 from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
@@ -43,13 +43,6 @@ def digit(left: int, top: int, width: int = 30, height: int = 40, size: tuple[in
     image = Image.new("L", size)
     image.paste(255, (left, top, left + width, top + height))
     return image
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["bcn", *arguments])
-    with pytest.raises(SystemExit) as exit:
-        main()
-    return int(exit.value.code or 0)
 
 
 def test_answers_are_those_of_the_model(reasoner: bcn.Reasoner, scene: np.ndarray) -> None:
@@ -147,18 +140,16 @@ def test_the_map_is_laid_over_the_image() -> None:
     assert (marked[seen.shape[0] // 2, seen.shape[1] // 4] == 255).all()
 
 
-def test_ask_at_the_command_line(
-    scene: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ask_at_the_command_line(scene: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Image.fromarray(scene).save(tmp_path / "scene.png")
     arguments = [str(tmp_path / "scene.png"), *QUESTIONS, "--weights", str(scene_run())]
-    assert command(monkeypatch, "ask", *arguments, "--map", str(tmp_path / "map.png")) == 0
+    assert exit_code("ask", *arguments, "--map", str(tmp_path / "map.png")) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "What is the shape of the red object?"
     assert said[2] == "How many objects have the same shape as the gray one?"
     assert "%" in said[1]
     assert Image.open(tmp_path / "map.png").size == (450, 450)
-    assert command(monkeypatch, "ask", *arguments, "--json") == 0
+    assert exit_code("ask", *arguments, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert said[1].strip().startswith(found["answers"][0]["answer"])
     assert len(found["answers"][1]["others"]) == 9
@@ -204,23 +195,21 @@ def test_an_image_from_standard_input(
     Image.fromarray(scene).save(buffer, "PNG")
     for content, code in ((buffer.getvalue(), 0), (b"no image", 2), (buffer.getvalue()[:60], 2)):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        assert command(monkeypatch, "ask", "-", "is red left?", "--weights", str(scene_run())) == code
+        assert exit_code("ask", "-", "is red left?", "--weights", str(scene_run())) == code
         said = capsys.readouterr()
         assert ("Is the red object on the left?" in said.out) == (code == 0)
         assert ("standard input is not an image" in said.err) == (code == 2)
 
 
-def test_find_at_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_find_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     digit(80, 40).save(tmp_path / "digit.png")
     arguments = ["find", str(tmp_path / "digit.png"), "--weights", str(digit_weights())]
-    assert command(monkeypatch, *arguments, "--map", str(tmp_path / "map.jpg")) == 0
+    assert exit_code(*arguments, "--map", str(tmp_path / "map.jpg")) == 0
     said = capsys.readouterr().out
     assert said.startswith("7 ")
     assert "of 128x128" in said
     assert Image.open(tmp_path / "map.jpg").format == "JPEG"
-    assert command(monkeypatch, *arguments, "--json") == 0
+    assert exit_code(*arguments, "--json") == 0
     assert json.loads(capsys.readouterr().out)["centre"] == pytest.approx([95 / 128, 60 / 128], abs=0.04)
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
+from helpers.command import run_bcn
 from torch.utils.flop_counter import FlopCounterMode
-from typer.testing import CliRunner
 
 from bcn import create_model, list_models
-from bcn.cli import app
+from bcn.errors import BcnError
 from bcn.models.cost import BATCH, TOKENS, count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
 from bcn.paper.published import published_rows
@@ -161,9 +161,8 @@ def test_counting_leaves_the_model_alone() -> None:
 
 
 def test_command() -> None:
-    result = CliRunner().invoke(app, ["models", "sort-of-clevr/multirn"])
-    assert result.exit_code == 0
-    (row,) = (line.split() for line in result.output.splitlines() if line.startswith("sort-of-clevr/multirn-h"))
+    said = run_bcn("models", "sort-of-clevr/multirn")
+    (row,) = (line.split() for line in said.splitlines() if line.startswith("sort-of-clevr/multirn-h"))
     assert row[1:] == [
         "345,074",
         "345,266",
@@ -177,10 +176,10 @@ def test_command() -> None:
         "23.60M",
         "7.18M",
     ]
-    rows = json.loads(CliRunner().invoke(app, ["models", "--json", "--questions", "1"]).output)
+    rows = json.loads(run_bcn("models", "--json", "--questions", 1))
     assert [row["model"] for row in rows] == list_models()
 
 
 def test_command_with_an_unknown_name() -> None:
-    result = CliRunner().invoke(app, ["models", "sort-of-clever"])
-    assert "did you mean" in str(result.exception)
+    with pytest.raises(BcnError, match="did you mean"):
+        run_bcn("models", "sort-of-clever")

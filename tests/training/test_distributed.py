@@ -1,7 +1,6 @@
 """Several processes: real torchrun launches over gloo against one process. Each costs seconds, so there are few."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -10,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.blobs import plain
+from helpers.command import exit_code, finish, start_python
 from torch.distributed import TCPStore
 
-from bcn.cli import main
 from bcn.errors import BcnError
 from bcn.training.distributed import Ranks, read_ranks
 from bcn.training.run import run_id
@@ -27,26 +26,7 @@ RUN = run_id(plain("smoke"), 0)
 def begin(*arguments: str, torchrun: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
     """Start the command of blobs.py, alone or under torchrun."""
     launcher = ("-m", "torch.distributed.run", *torchrun) if torchrun else ()
-    clean = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
-    package = str(Path(__file__).parents[2])
-    return subprocess.Popen(
-        [sys.executable, *launcher, COMMAND, *arguments],
-        env={**clean, "PYTHONPATH": package, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process: subprocess.Popen[str], code: int = 0) -> str:
-    """Everything that it said, when it has ended with this code."""
-    try:
-        out, err = process.communicate(timeout=900)
-    except subprocess.TimeoutExpired:
-        process.terminate()  # torchrun takes its workers with it
-        out, err = process.communicate()
-    assert process.returncode == code, err
-    return out + err
+    return start_python(*launcher, COMMAND, *arguments, environment=environment)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +90,7 @@ def assert_refused_once(said: str, sentence: str) -> None:
 
 
 def test_what_one_rank_refuses_all_refuse(tmp_path: Path) -> None:
-    said = finish(begin(*TRAIN, str(tmp_path / "runs"), torchrun=TWO, BLOBS_MISSING="1"), code=1)
+    said = "".join(finish(begin(*TRAIN, str(tmp_path / "runs"), torchrun=TWO, BLOBS_MISSING="1"), code=1))
     assert_refused_once(said, "rank 1 has no blobs")
     assert not (tmp_path / "runs").exists()
 
@@ -118,20 +98,20 @@ def test_what_one_rank_refuses_all_refuse(tmp_path: Path) -> None:
 def test_a_refusal_of_the_first_rank_in_the_middle_ends_the_others(tmp_path: Path) -> None:
     (tmp_path / RUN).mkdir()
     (tmp_path / RUN / "checkpoint").write_text("in the way of the first checkpoint")
-    said = finish(begin(*TRAIN, str(tmp_path), torchrun=TWO), code=1)
+    said = "".join(finish(begin(*TRAIN, str(tmp_path), torchrun=TWO), code=1))
     path = tmp_path / RUN / "checkpoint" / "step-00000005.safetensors"
     assert_refused_once(said, f"cannot write {path}: File exists; choose a directory that can be written")
 
 
 def test_a_refusal_of_another_rank_in_the_middle_is_what_the_first_one_says(tmp_path: Path) -> None:
-    said = finish(begin(*TRAIN, str(tmp_path), torchrun=TWO, BLOBS_TORN="13"), code=1)
+    said = "".join(finish(begin(*TRAIN, str(tmp_path), torchrun=TWO, BLOBS_TORN="13"), code=1))
     assert_refused_once(said, "batch 13 is torn")
     assert not (tmp_path / RUN / "record.json").exists()
 
 
 def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_path: Path) -> None:
     launch = begin(*TRAIN, str(tmp_path), torchrun=(*TWO, "--max-restarts=1"), BLOBS_KILL="13")
-    said = finish(launch)
+    said = "".join(finish(launch))
     # Of step 10 there is a checkpoint; or the other rank was told to stop while it ended step 12, and saved that.
     assert re.search("going on at step (10|12) of 20", said)
     record = json.loads((tmp_path / RUN / "record.json").read_text())
@@ -152,7 +132,7 @@ def test_two_nodes_on_loopback(two: Path, tmp_path: Path) -> None:
 
 
 def test_doctor_reaches_every_rank() -> None:
-    said = finish(begin("doctor", "--distributed", torchrun=TWO))
+    said = "".join(finish(begin("doctor", "--distributed", torchrun=TWO)))
     lines = [line for line in said.splitlines() if line.startswith("rank ")]
     assert [line.split(" on ")[0] for line in lines] == ["rank 0 of 2", "rank 1 of 2"]
     assert all(line.endswith("all-reduce 3, expected 3") for line in lines)
@@ -218,12 +198,9 @@ def test_a_launch_that_is_not_distributed_is_an_error(change: dict[str, str | No
 
 
 def test_the_command_line_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["bcn", "doctor", "--distributed"])
     for rank in (None, "0"):
         monkeypatch.delenv("RANK", raising=False)
         if rank is not None:
             monkeypatch.setenv("RANK", rank)
-        with pytest.raises(SystemExit) as exit:
-            main()
-        assert exit.value.code == 2
+        assert exit_code("doctor", "--distributed") == 2
         assert "torchrun" in capsys.readouterr().err

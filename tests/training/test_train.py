@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.blobs import SIZES, install, normed, plain
+from helpers.command import exit_code
 from torch import nn
 
 import bcn.training.progress
-from bcn.cli import main
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
@@ -25,14 +25,6 @@ from bcn.training.weights import load_model, read_weights
 @pytest.fixture(autouse=True)
 def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch.setitem)
-
-
-def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Run `bcn` in this process and give its exit code."""
-    monkeypatch.setattr("sys.argv", ["bcn", *arguments])
-    with pytest.raises(SystemExit) as exit:
-        main()
-    return int(exit.value.code or 0)
 
 
 def weights(run: Path, name: str = "last") -> dict[str, torch.Tensor]:
@@ -149,9 +141,9 @@ def test_nothing_is_held_out_when_all_is_trained_on(tmp_path: Path, monkeypatch:
     assert load_model(tmp_path / record["run"])[1]["epoch"] == 1
 
 
-def test_an_overridden_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overridden_run_is_marked(tmp_path: Path) -> None:
     runs = ("--scale", "smoke", "--runs", str(tmp_path), "--set", "epochs=1")
-    assert command("train", "blobs/plain", *runs, "--set", "optim.lr=0.01", monkeypatch=monkeypatch) == 0
+    assert exit_code("train", "blobs/plain", *runs, "--set", "optim.lr=0.01") == 0
     (run,) = tmp_path.iterdir()
     for name in ("manifest.json", "record.json"):
         written = json.loads((run / name).read_text())
@@ -159,19 +151,17 @@ def test_an_overridden_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert written["overrides"] == ["epochs=1", "optim.lr=0.01"]
 
 
-def test_eval_of_a_run_and_of_a_weights_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_eval_of_a_run_and_of_a_weights_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = train(replace(plain("smoke"), epochs=2), seed=0, runs=tmp_path)
     run = tmp_path / record["run"]
     capsys.readouterr()
     for given in (run, run / "best.safetensors"):
         picture = tmp_path / "confusion.png"
         options = ("--json", "--confusion", str(picture))
-        assert command("eval", str(given), *options, monkeypatch=monkeypatch) == 0
+        assert exit_code("eval", str(given), *options) == 0
         assert json.loads(capsys.readouterr().out)["metrics"] == record["metrics"]["test"]
         assert picture.read_bytes().startswith(b"\x89PNG")
-    assert command("eval", str(run), "--split", "val", monkeypatch=monkeypatch) == 0
+    assert exit_code("eval", str(run), "--split", "val") == 0
     assert "localisation error" in capsys.readouterr().out
 
 
@@ -211,7 +201,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BCN_CACHE", str(tmp_path / "cache"))
     Path("a-file").write_text("not a directory, not weights")
-    assert command(*arguments, monkeypatch=monkeypatch) == 2
+    assert exit_code(*arguments) == 2
     said = capsys.readouterr().err
     assert message in said
     assert said.startswith("bcn: ")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.command import exit_code
 from helpers.small_weights import digit_weights, scene_run
 from PIL import Image
 
@@ -20,7 +21,6 @@ from fastapi.testclient import TestClient
 
 import bcn
 import bcn.inference.reasoner
-from bcn.cli import main
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.sort_of_clevr import make_sort_of_clevr
@@ -216,10 +216,7 @@ def test_serve_without_weights_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bcn.inference.reasoner, "WEIGHTS", tmp_path)
-    monkeypatch.setattr("sys.argv", ["bcn", "serve"])
-    with pytest.raises(SystemExit) as exit:
-        main()
-    assert exit.value.code == 2
+    assert exit_code("serve") == 2
     assert "no weights are shipped with this version" in capsys.readouterr().err
 
 
