@@ -83,7 +83,7 @@ def evaluate(
     import torch
 
     from bcn.cli.metrics import print_metrics
-    from bcn.training.confusion import draw_confusion
+    from bcn.inference.confusion import draw_confusion
     from bcn.training.environment import default_threads, keep_memory
     from bcn.training.forward import check_fit
     from bcn.training.metrics import compute_metrics

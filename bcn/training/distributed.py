@@ -1,4 +1,4 @@
-"""Several processes that train one model: started by torchrun, joined by gloo on CPUs and NCCL on GPUs."""
+"""Distributed training: processes started by torchrun, which communicate by gloo on CPUs and NCCL on GPUs."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Ranks:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the one process that writes and speaks."""
+        """Whether this is rank 0, the one process that writes and prints."""
         return self.rank == 0
 
     @property
@@ -60,13 +60,13 @@ class Ranks:
         return self.sum(tensor).div_(self.world)
 
     def all_reduce_min(self, tensor: Tensor) -> Tensor:
-        """The smallest of every rank's tensor."""
+        """The minimum of every rank's tensor."""
         if self.world > 1:
             dist.all_reduce(tensor, dist.ReduceOp.MIN)
         return tensor
 
     def broadcast_object(self, value: Any) -> Any:
-        """The first rank's value, on every rank."""
+        """The main rank's value, on every rank."""
         if self.world == 1:
             return value
         values = [value]
@@ -82,18 +82,18 @@ class Ranks:
 
     @contextmanager
     def raise_on_all(self) -> Iterator[None]:
-        """What one rank refuses in this block, every rank refuses, in the same words. No collectives in it."""
-        refused = None
+        """A BcnError that one rank raises in this block is raised on every rank. No collectives in it."""
+        raised = None
         try:
             yield
         except BcnError as error:
-            refused = error
-        sentences = [sentence for sentence in self.gather(refused and str(refused)) if sentence is not None]
-        if sentences:
-            raise BcnError(sentences[0]) from refused
+            raised = error
+        messages = [message for message in self.gather(raised and str(raised)) if message is not None]
+        if messages:
+            raise BcnError(messages[0]) from raised
 
     def sync_buffers(self, model: nn.Module) -> None:
-        """Give every rank the first one's weights and BatchNorm statistics."""
+        """Give every rank the main one's weights and BatchNorm statistics."""
         if self.world > 1:
             for tensor in model.state_dict().values():
                 dist.broadcast(tensor, src=0)
@@ -134,9 +134,9 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
 
 @contextmanager
 def process_group() -> Iterator[Ranks]:
-    """Join the other processes, prove that they are all there, and leave them at the end.
+    """Join the other processes, check that they are all there, and leave them at the end.
 
-    Others only see that a rank is gone: why the first to leave left is in the store, so that they end the same way.
+    Others only see that a rank is gone. The first to leave puts its reason into the store, and all end with that.
     """
     ranks = read_ranks()
     if ranks is None:
@@ -157,26 +157,26 @@ def process_group() -> Iterator[Ranks]:
             raise BcnError(f"{present} of {ranks.world} processes answered: this launch is not distributed")
         yield ranks
     except (BcnError, Interrupted) as reason:
-        if told := _told(store):
-            raise told from reason
-        _tell(store, reason)
+        if first := _read_reason(store):
+            raise first from reason
+        _write_reason(store, reason)
         raise
     except RuntimeError as error:
         if not any(word in str(error) for word in LOST):
             raise
         unknown = BcnError("another process of this run ended; the same command goes on from the checkpoint")
-        raise _told(store) or unknown from error
+        raise _read_reason(store) or unknown from error
     finally:
         dist.destroy_process_group()
 
 
-def _tell(store: Any, reason: BcnError | Interrupted) -> None:
+def _write_reason(store: Any, reason: BcnError | Interrupted) -> None:
     with suppress(RuntimeError):  # a store that is gone as well
         store.set("left", json.dumps([reason.signal if isinstance(reason, Interrupted) else 0, str(reason)]))
         store.get("left")  # it has arrived before anyone can see that this process is gone
 
 
-def _told(store: Any) -> BcnError | Interrupted | None:
+def _read_reason(store: Any) -> BcnError | Interrupted | None:
     with suppress(RuntimeError):
         if store.check(["left"]):
             signal, sentence = json.loads(store.get("left"))

@@ -1,4 +1,4 @@
-"""Where a run runs: threads, versions, commit, processor, and how memory is taken from the system."""
+"""The environment of a run: threads, versions, commit, processor, allocator."""
 
 import ctypes
 import os
@@ -42,7 +42,7 @@ def cores() -> int:
 
 
 def default_threads(local_ranks: int = 1) -> int:
-    """What OMP_NUM_THREADS tells a process that runs alone, else the cores divided by the ranks on this machine."""
+    """OMP_NUM_THREADS for a process that runs alone, else the cores divided by the ranks on this machine."""
     # torchrun sets the variable by itself, so that under it the variable does not say what the user wants.
     wanted = os.environ.get("OMP_NUM_THREADS", "") if local_ranks == 1 else ""
     return int(wanted) if wanted.isdigit() and int(wanted) > 0 else max(1, cores() // local_ranks)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish the step, save, leave. A second one leaves at once."""
+"""Ctrl-C and SIGTERM: finish the step, save, exit. A second one exits at once."""
 
 import signal
 import threading
@@ -15,15 +15,15 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """While the block runs, signals are noted; `check` raises where it is safe to stop."""
+    """Within this context, signals are recorded; `check` raises where it is safe to stop."""
 
     def __init__(self) -> None:
         self.requested: int | None = None
-        self._before: dict[int, object] = {}
+        self._handlers: dict[int, object] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+            self._handlers = {number: signal.signal(number, self._record) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -33,11 +33,11 @@ class Stop:
         if self.requested is not None:
             raise Interrupted(self.requested)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         self.requested = number
         self._restore()
 
     def _restore(self) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
-        self._before = {}
+        self._handlers = {}

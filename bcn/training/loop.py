@@ -30,7 +30,7 @@ from bcn.training.optim.schedule import learning_rate
 from bcn.training.progress import Progress, TensorBoard, say
 from bcn.training.recipe import Recipe, check
 from bcn.training.record import make_record
-from bcn.training.run import Run, find_begun, open_run, run_id
+from bcn.training.run import Run, find_started, open_run, run_id
 from bcn.training.splits import Splits
 from bcn.training.stages import Stage, make_stages
 from bcn.training.state import State, derive_seed, seed_device
@@ -315,15 +315,15 @@ def _open(
     with ranks.raise_on_all():
         if min(recipe.batch_size, recipe.data.train or recipe.batch_size) < ranks.world:
             raise BcnError(f"a batch of {recipe.batch_size} cannot be shared out over {ranks.world} processes")
-        begun = find_begun(recipe, seed=seed, runs=runs) if ranks.is_main else None
-        record = begun.record() if begun is not None else None
-    default = begun.manifest["threads"] if begun is not None else default_threads(ranks.local_world)
+        started = find_started(recipe, seed=seed, runs=runs) if ranks.is_main else None
+        record = started.record() if started is not None else None
+    default = started.manifest["threads"] if started is not None else default_threads(ranks.local_world)
     default, record = ranks.broadcast_object((default, record))
     torch.set_num_threads(threads or default)
     with ranks.raise_on_all():
         splits = Splits.open(recipe, data)
-        if begun is not None and record is not None:
-            begun.hold_data(splits.checksums())
+        if started is not None and record is not None:
+            started.check_data(splits.checksums())
     return splits, record
 
 

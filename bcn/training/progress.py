@@ -1,4 +1,4 @@
-"""What a run says while it goes: a bar on a terminal, a plain line every 30 seconds elsewhere, TensorBoard if asked."""
+"""Progress of a run: a bar on a terminal, a plain line every 30 seconds elsewhere, and TensorBoard on request."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ PLAIN_SECONDS = 30.0
 
 
 def say(line: str) -> None:
-    """One line for the person at the terminal; standard output is kept for results."""
+    """Print a line to standard error; standard output is for results."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -28,7 +28,13 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """How far a run is. `step` is called after every step; the loss is read only when something is shown."""
+    """The progress of a run. `step` is called after every step; the loss is read only when something is shown.
+
+    Args:
+        total: steps of the run.
+        done: steps that were done before.
+        quiet: whether nothing is shown.
+    """
 
     def __init__(self, title: str, total: int, done: int, *, quiet: bool = False) -> None:
         self.title, self.total, self.done, self.quiet = title, total, done, quiet
@@ -37,7 +43,7 @@ class Progress:
         self.bar = None if quiet or not sys.stderr.isatty() else _bar(title, total, done)
 
     def begin(self, phase: str, until: int) -> None:
-        """From here on, and until a step, the steps are alike: what they tell of the time left holds for these."""
+        """Begin a phase, whose steps take equal times, so that the time left is estimated from them alone."""
         self.phase, self.until = phase, until
         self.start, self.first, self.samples = time.monotonic(), self.done, 0
 

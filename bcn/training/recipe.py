@@ -1,4 +1,4 @@
-"""A recipe is everything that decides a run, except the seed: one frozen value, one function per row of a table."""
+"""A recipe is everything that determines a run, except the seed: one frozen dataclass, one function per table row."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ class Data:
     val: int | None = None
     test: int | None = None
     split: Literal["train", "train+val"] = "train"
-    """what is trained on; with "train+val" nothing is held out, and the last weights are the ones that count"""
+    """what is trained on; with "train+val" nothing is held out, and the last weights are kept"""
     questions: Literal["sampled", "all"] = "sampled"
     """which questions of each training image are asked; evaluation always asks the sampled ones"""
     tests: tuple[str, ...] = ()
@@ -71,9 +71,9 @@ class Recipe:
     """images in a step, over all ranks together"""
     epochs: int
     arguments: tuple[tuple[str, str | int | tuple[int, ...]], ...] = ()
-    """keyword arguments of create_model, besides those that the data decides: how many words and answers there are"""
+    """keyword arguments of create_model, besides those that the data determines: vocab_size and num_answers"""
     localise: bool = False
-    """whether the centre's mean square error is added to the loss, with equal weight"""
+    """whether the mean square error of the centre is added to the loss, with equal weight"""
     augment: bool = False
     curriculum_epochs: int = 0
     """epochs at the start with the easy questions alone, as the data set's `curriculum` selects them"""
@@ -85,16 +85,16 @@ class Recipe:
 
 
 DESCRIPTIVE = ("paper",)
-"""fields that describe a run and do not decide it: another wording is still the same run"""
+"""fields that describe a run and do not determine it: another wording is still the same run"""
 
 LARGEST_BATCH = 2**16
 """more images do not fit into any memory"""
 
 
 def fingerprint(recipe: Recipe) -> str:
-    """Eight hexadecimal digits of everything that decides the run."""
-    decisive = {key: value for key, value in asdict(recipe).items() if key not in DESCRIPTIVE}
-    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:8]
+    """Eight hexadecimal digits of a hash of everything that determines the run."""
+    values = {key: value for key, value in asdict(recipe).items() if key not in DESCRIPTIVE}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def phases(recipe: Recipe) -> dict[str, int]:
@@ -110,7 +110,7 @@ def phases(recipe: Recipe) -> dict[str, int]:
 
 
 def check(recipe: Recipe) -> None:
-    """Name every value that cannot be meant."""
+    """Refuse values out of range, all in one message."""
     optim, data, auxiliary = recipe.optim, recipe.data, recipe.auxiliary or Auxiliary()
     objects, referents, infinity = auxiliary.object_epochs, auxiliary.referent_epochs, float("inf")
     left = max(0, recipe.epochs - objects)
@@ -141,7 +141,7 @@ def check(recipe: Recipe) -> None:
 
 
 def from_json(value: dict[str, Any]) -> Recipe:
-    """The recipe that `asdict` and JSON made of it.
+    """The recipe that `asdict` and JSON were made from.
 
     >>> tiny = Recipe("table3/rn", "cpu", Data("sort-of-clevr-v1"), "sort-of-clevr/rn", Optim("adam", 1e-3), 8, 2)
     >>> from_json(json.loads(json.dumps(asdict(tiny)))) == tiny

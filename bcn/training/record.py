@@ -11,12 +11,16 @@ from bcn.training.run import Run
 from bcn.training.state import State
 
 
-def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found: dict[str, Any]) -> dict[str, Any]:
-    """`found` is metrics (by test set, of the weights that count), last (of the last weights), threads, ranks.
+def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, measured: dict[str, Any]) -> dict[str, Any]:
+    """The record of a run.
 
-    MACs are counted as in the tables: one question about one image, in the literal form of the equations.
-    Seconds are those of the work that led to the result: what a crash threw away is not in them. CPU seconds are the
-    first rank's.
+    MACs are counted as in the tables: one question about one image, in the reference implementation of the equations.
+    Seconds are those of the work that led to the result, without what a crash threw away. CPU seconds are the main
+    rank's.
+
+    Args:
+        dataset: the training split.
+        measured: metrics (by test set, of the kept weights), last (of the last weights), threads, ranks.
     """
     state.update_clock()
     at = state.position
@@ -28,7 +32,7 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, found:
         "overridden": run.manifest["overridden"],
         "overrides": run.manifest["overrides"],
         "data": run.manifest["data"],
-        **found,
+        **measured,
         "best_epoch": at.best_epoch,
         "parameters": count_parameters(state.model),
         "with_statistics": count_parameters(state.model, statistics=True),

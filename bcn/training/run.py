@@ -1,4 +1,4 @@
-"""A run on disk: a directory whose name is recipe, scale, seed and a hash of everything that decides the run.
+"""A run on disk: a directory named after recipe, scale, seed and a hash of all that determines the run.
 
 manifest.json (what was started), metrics.jsonl (one line per event, the only source of curves), checkpoint/ (see
 checkpoint.py), best.safetensors (best by validation), last.safetensors and record.json (at the end).
@@ -21,7 +21,7 @@ CURVE_POINTS = 40
 """of a record's curve: enough to see it, few enough to commit"""
 MANIFEST = ("recipe", "seed", "overridden", "overrides", "threads", "ranks")
 RECORD = ("run", "metrics", "ranks", "seconds", "cpu_seconds", "best_epoch", "commit")
-"""what a manifest and a record cannot do without"""
+"""required keys of a manifest and of a record"""
 
 
 def run_id(recipe: Recipe, seed: int) -> str:
@@ -43,11 +43,11 @@ class Run:
         return self.path / "checkpoint"
 
     def record(self) -> dict[str, Any] | None:
-        """What a finished run found; None for one that is not finished."""
+        """The record of a finished run; None for one that is not finished."""
         path = self.path / "record.json"
         return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
 
-    def hold_data(self, checksums: dict[str, str]) -> None:
+    def check_data(self, checksums: dict[str, str]) -> None:
         """Refuse other data than the run began with."""
         began = self.manifest.setdefault("data", checksums)
         if began != checksums:
@@ -70,7 +70,7 @@ class Run:
         return [event for line in self._lines() if (event := _event(line)) is not None]
 
     def rewind(self, step: int, epoch: int) -> None:
-        """Forget the events after a step, and the ends of epochs after an epoch, which will happen again."""
+        """Drop the events after a step, and the ends of epochs after an epoch, which will happen again."""
         kept = [
             event
             for event in self.events()
@@ -84,15 +84,15 @@ class Run:
         return path.read_text(errors="replace").splitlines() if path.exists() else []
 
     def curve(self) -> list[dict[str, Any]]:
-        """The epochs of a run, thinned evenly to a few; the last is always among them."""
+        """The epochs of a run, evenly subsampled; the last is always among them."""
         epochs = [event for event in self.events() if event["event"] == "epoch"]
         every = -(-len(epochs) // CURVE_POINTS)
         kept = epochs[::-1][:: max(1, every)][::-1]
         return [{key: value for key, value in event.items() if key != "event"} for event in kept]
 
 
-def find_begun(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
-    """The run of this recipe and seed that was begun before; None where there is none."""
+def find_started(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
+    """The run of this recipe and seed, if it was started before."""
     path = runs / run_id(recipe, seed)
     try:
         if not (path / "manifest.json").exists():
@@ -109,9 +109,11 @@ def find_begun(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
 def open_run(
     recipe: Recipe, *, seed: int, runs: Path, data: dict[str, str], overrides: Sequence[str], threads: int, ranks: int
 ) -> Iterator[Run]:
-    """The run's directory, made or found again, and held against a second process that would train the same run.
+    """The run's directory, made or found again, and locked against a second process that would train the same run.
 
-    `data` are the checksums of its splits.
+    Args:
+        data: the checksums of its splits.
+        overrides: the assignments of --set that changed the recipe.
     """
     path = runs / run_id(recipe, seed)
     try:
@@ -121,7 +123,7 @@ def open_run(
         raise BcnError(f"cannot write {path}: {error.strerror}; choose another directory with --runs") from error
     with lock:
         _lock(lock, path)
-        run = find_begun(recipe, seed=seed, runs=runs)
+        run = find_started(recipe, seed=seed, runs=runs)
         if run is None:
             started = {
                 "run": path.name,
@@ -144,12 +146,12 @@ def open_run(
                     path.rmdir()
                 raise
             run = Run(path, started)
-        run.hold_data(data)
+        run.check_data(data)
         yield run
 
 
 def find_run(path: Path) -> Run:
-    """A run that exists."""
+    """The run in a directory."""
     if not (path / "manifest.json").is_file():
         raise BcnError(f"{path} is not the directory of a run: it has no manifest.json")
     return Run(path, _read(path / "manifest.json", MANIFEST, "move the run's directory away to start again"))

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
+from bcn.inference.confusion import draw_confusion
 from bcn.models.registry import create_model
-from bcn.training.confusion import draw_confusion
 from bcn.training.distributed import Ranks
 from bcn.training.forward import check_fit
 from bcn.training.metrics import Counts, compute_metrics, evaluate, wilson

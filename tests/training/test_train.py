@@ -178,7 +178,7 @@ def test_eval_of_a_run_and_of_a_weights_file(tmp_path: Path, capsys: pytest.Capt
         (("train", "blobs/plain", "--set", "data.name=blob"), "unknown data set 'blob': did you mean 'blobs'"),
         (("train", "blobs/plain", "--runs", "a-file"), "choose another directory with --runs"),
         (("train", "table3/multirn", "--scale", "smoke", "--set", "localise=true"), "has no centres to localise"),
-        (("train", "blobs/plain", "--set", "curriculum_epochs=1"), "blobs does not ask non-relational questions"),
+        (("train", "blobs/plain", "--set", "curriculum_epochs=1"), "blobs has no curriculum"),
         (("train", "blobs/plain", "--set", "augment=true"), "blobs has no augmentation; train with augment=false"),
         (("train", "table3/mlp", "--scale", "smoke", "--set", "arguments.num_answers=9"), "instead of (1, 20, 10)"),
         (

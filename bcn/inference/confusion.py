@@ -1,4 +1,4 @@
-"""The confusion of a model as a picture: rows are true answers, columns the answers given."""
+"""A model's confusion matrix as an image: rows are true answers, columns the answers given."""
 
 from pathlib import Path
 
@@ -10,11 +10,15 @@ from bcn.training.metrics import Counts
 
 
 def draw_confusion(counts: Counts, answers: tuple[str, ...], path: Path) -> None:
-    """Write a PNG with the share of each row in the colour and the count as a number; empty rows stay white."""
+    """Write a PNG: the colour is the share of a row, the number the count; empty rows stay white.
+
+    Args:
+        answers: the names of the answers, in the order of their indices.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise BcnError("a confusion picture needs matplotlib: pip install 'bcn[plot]'") from error
+        raise BcnError("a confusion matrix needs matplotlib: pip install 'bcn[plot]'") from error
     count_TA = counts.confusion_KTA.sum(0)
     true = (*answers, "any other")
     if not count_TA[-1].any():
