@@ -1,0 +1,93 @@
+"""Releasing the weights of a run: what is written, and which runs are refused."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bcn.errors import BcnError
+from bcn.inference.reasoner import WEIGHTS, list_weights
+from bcn.inference.release import evidence, release
+from bcn.paper.tables import find_recipe
+from bcn.training.loop import train
+from bcn.training.recipe import from_json
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    record = train(find_recipe("table3/multirn", "smoke"), seed=0, runs=runs)
+    return Path(runs / record["run"])
+
+
+def test_a_finished_run_is_released(run: Path, tmp_path: Path) -> None:
+    assert release(run, directory=tmp_path) == "sort-of-clevr/multirn"
+    entry = list_weights(tmp_path)["sort-of-clevr/multirn"]
+    record = json.loads((run / "record.json").read_text())
+    file = tmp_path / entry.pop("file")
+    assert entry == evidence(file, record)
+    assert entry["parameters"] == 345_074
+    assert file.read_bytes() == (run / "best.safetensors").read_bytes()
+    assert "345,074 parameters" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
+
+
+@pytest.fixture
+def copied(run: Path, tmp_path: Path) -> Path:
+    """A copy of the run, which a test may damage."""
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+def remove_weights(run: Path) -> None:
+    for file in run.glob("*.safetensors"):
+        file.unlink()
+
+
+def damage(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_what_is_not_a_recipe_as_it_stands_is_refused(copied: Path, tmp_path: Path) -> None:
+    damage(copied / "manifest.json", overridden=True)
+    with pytest.raises(BcnError, match="--set"):
+        release(copied, directory=tmp_path / "weights")
+    (copied / "record.json").unlink()
+    with pytest.raises(BcnError, match="not finished"):
+        release(copied, directory=tmp_path / "weights")
+    assert not (tmp_path / "weights").exists()
+
+
+DAMAGES: dict[str, Callable[[Path], Any]] = {
+    "not a whole safetensors file": lambda run: os.truncate(run / "best.safetensors", 1000),
+    "is of table2/bcn": lambda run: shutil.copyfile(WEIGHTS / "stl10-bcn.safetensors", run / "best.safetensors"),
+    "is of table3/multirn, scale smoke, seed 0, epoch": lambda run: damage(run / "manifest.json", seed=7),
+    "lacks run, metrics": lambda run: (run / "record.json").write_text("{}"),
+    "the record of this run is not": lambda run: damage(run / "record.json", best_epoch=7),
+    "no weights yet": remove_weights,
+}
+
+
+@pytest.mark.parametrize("refusal", DAMAGES)
+def test_shipped_weights_survive_a_damaged_run(run: Path, copied: Path, tmp_path: Path, refusal: str) -> None:
+    release(run, directory=tmp_path / "weights")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()}
+    DAMAGES[refusal](copied)
+    with pytest.raises(BcnError, match=refusal):
+        release(copied, directory=tmp_path / "weights")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()} == before
+
+
+def test_another_recipe_does_not_replace_shipped_weights(run: Path, tmp_path: Path) -> None:
+    index = {"sort-of-clevr/multirn": {"recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
+        release(run, directory=tmp_path)
+    assert list_weights(tmp_path) == index
+
+
+def test_recipes_in_records_can_be_read_again(run: Path) -> None:
+    record = json.loads((run / "record.json").read_text())
+    assert from_json(record["recipe"]) == find_recipe("table3/multirn", "smoke")
