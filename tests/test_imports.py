@@ -7,6 +7,8 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parent.parent / "bcn"
 ORDER = "__version__, errors < io < data, layers < models < training < inference < paper < bench, web < cli < __main__"
 LEVEL = {room: level for level, rooms in enumerate(ORDER.split(" < ")) for room in rooms.split(", ")}
@@ -25,7 +27,7 @@ def imports() -> set[tuple[str, str]]:
             if isinstance(node, ast.Import):
                 pairs |= {(module, alias.name) for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                assert node.module, f"{module} imports relatively in line {node.lineno}: write bcn. in front"
+                assert node.level == 0, f"{module} imports relatively in line {node.lineno}: write bcn. in front"
                 pairs |= {(module, f"{node.module}.{alias.name}") for alias in node.names}
     return {(importer, imported) for importer, imported in pairs if f"{imported}.".startswith("bcn.")}
 
@@ -34,6 +36,26 @@ def breaks_the_rule(importer: str, imported: str) -> bool:
     room, other = importer.split(".")[1], f"{imported}.".split(".")[1]
     forbidden = any(f"{imported}.".startswith(f"{module}.") for module in FORBIDDEN.get(room, ()))
     return room != other and (forbidden or LEVEL[room] <= LEVEL.get(other, len(LEVEL)))
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "wrong"),
+    [
+        ("bcn.models.clevr", "bcn.layers.broadcast.BroadcastConv", False),
+        ("bcn.training.loop", "bcn.data.registry", False),
+        ("bcn.web.app", "bcn.__version__", False),
+        ("bcn.layers.relation", "bcn.models.blocks", True),
+        ("bcn.data.registry", "bcn.layers.relation", True),
+        ("bcn.models.clevr", "bcn.data.dataset", True),
+        ("bcn.training.loop", "bcn.data.stl10", True),
+        ("bcn.inference.demo", "bcn.paper", True),
+        ("bcn.bench.speed", "bcn.web.app", True),
+        ("bcn.inference.demo", "bcn.load", True),
+        ("bcn.inference.demo", "bcn", True),
+    ],
+)
+def test_the_rule(importer: str, imported: str, wrong: bool) -> None:
+    assert breaks_the_rule(importer, imported) == wrong
 
 
 def test_imports_point_one_way() -> None:
