@@ -73,7 +73,7 @@ def loader_seconds(dataset: Dataset, *, batch: int = 64, rounds: int = 5) -> flo
 
 
 def loader_fraction(dataset: Dataset, model: str, *, batch: int = 64, rounds: int = 5) -> dict[str, Any]:
-    """What loading costs of a training step of `model` with one batch, of Q questions where they are asked."""
+    """The cost of loading a batch, as a fraction of a training step of `model` with it."""
     from bcn.bench.jobs import training
 
     step = training(model, images=batch)

@@ -53,16 +53,16 @@ def _served(weights: str) -> Iterator[str]:
         assert server.stdout is not None
         assert server.stderr is not None
         try:
-            said = server.stdout.readline()
-            if not said:
+            line = server.stdout.readline()
+            if not line:
                 raise BcnError(server.stderr.read().strip().removeprefix("bcn: "))
-            yield said.split()[0]
+            yield line.split()[0]
         finally:
             server.terminate()
 
 
 def _drag(page: Any, address: str) -> list[float]:
-    """Open the page anew and drag an object along a circle with the pointer: what the page says of each answer."""
+    """Open the page and drag an object along a circle: the milliseconds that the page reports for each answer."""
     page.goto(address)
     page.wait_for_selector("#scene[data-answered]")
     body = page.locator("#scene .object .body").last.bounding_box()  # the last is over all others

@@ -1,4 +1,4 @@
-"""`bcn models`: every model, its parameters and its cost, beside what the paper prints."""
+"""`bcn models`: every model, its parameters and its cost, next to what the paper prints."""
 
 import json
 from dataclasses import asdict
@@ -10,9 +10,10 @@ from bcn.cli import app
 from bcn.errors import did_you_mean
 
 NOTES = """\
-MACs are for one question about one image (one image where nothing is asked), in the form in which the paper writes
-and counts them: one more for a bias, two for BatchNorm, g's first layer under BCN. "executed" is what this package
-runs for one of Q questions about an image, multiply-accumulates alone. A question in words has 20 of them here.
+MACs are for one question about one image, or for one image where there are no questions. They are those of the
+reference implementation, counted as the paper counts: one more for a bias, two for BatchNorm, g's first layer under
+BCN. "executed" is what this package runs for one of Q questions about an image, multiply-accumulates alone. A question
+in words has 20 tokens here.
 The paper's parameters include BatchNorm's statistics on Scaled-MNIST and STL-10, and leave them out on Sort-of-CLEVR,
 where mlp, cce-mlp and multirn-no-bcn are printed without their last layer too (2,570)."""
 
@@ -43,7 +44,7 @@ def model_row(name: str, questions: int) -> dict[str, Any]:
 
     table, row = name.split("/")
     model, image = on_meta(name), image_shape(name)
-    literal, executed = reference_macs(model, image), executed_macs(model, image, questions=questions)
+    reference, executed = reference_macs(model, image), executed_macs(model, image, questions=questions)
     paper = published_rows(table.replace("-", "_")).get(row, {})
     sections = published_rows("sections").get(row, {}) if table == "sort-of-clevr" else {}
     return {
@@ -51,8 +52,8 @@ def model_row(name: str, questions: int) -> dict[str, Any]:
         "parameters": count_parameters(model),
         "with_statistics": count_parameters(model, statistics=True),
         "paper_parameters": paper.get("params"),
-        "macs": asdict(literal),
-        "macs_total": literal.total,
+        "macs": asdict(reference),
+        "macs_total": reference.total,
         "paper_macs_total": sections["total"] * 1e6 if sections else None,
         "executed": executed.total,
     }

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper."""
+"""The paper's tables and figures, made again: recipes, records of runs, and the pages that show them."""

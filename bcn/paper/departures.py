@@ -19,16 +19,16 @@ def departures(row: Row, scale: Scale) -> dict[str, str]:
     ours, paper = row.recipe(scale), row.published
     fields, published = flatten(ours), flatten(paper)
     differing = {field for field in fields if fields[field] != published[field]} - {"name", "scale"}
-    said = {"smoke": "a few images and epochs: the metrics mean nothing"} if scale == "smoke" else {}
+    sentences = {"smoke": "a few images and epochs: the metrics mean nothing"} if scale == "smoke" else {}
     for topic, (covered, describe) in TOPICS.items():
         open_fields = [field for field in covered if field in row.unspecified]
         if open_fields:
-            said[topic] = f"{_value(topic, fields[open_fields[0]])}; the paper gives none"
+            sentences[topic] = f"{_value(topic, fields[open_fields[0]])}; the paper gives none"
         elif differing & set(covered) and (sentence := describe(ours, paper)):
-            said[topic] = sentence
-    unsaid = differing - {field for covered, _ in TOPICS.values() for field in covered}
-    assert not unsaid, f"{ours.name} differs from the paper in {', '.join(sorted(unsaid))}: add a topic"
-    return {**said, **row.notes(ours)}
+            sentences[topic] = sentence
+    uncovered = differing - {field for covered, _ in TOPICS.values() for field in covered}
+    assert not uncovered, f"{ours.name} differs from the paper in {', '.join(sorted(uncovered))}: add a topic"
+    return {**sentences, **row.notes(ours)}
 
 
 def flatten(recipe: Recipe) -> dict[str, Any]:

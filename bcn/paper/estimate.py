@@ -1,4 +1,4 @@
-"""How long a run would take: measured from a few training steps, and kept beside the records."""
+"""How long a run would take: measured from a few training steps, and kept next to the records."""
 
 import time
 from dataclasses import asdict, dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""docs/results/tables.md: every table of the paper side by side with ours, with curves and figures."""
+"""docs/results/tables.md: every table, the paper's numbers next to ours, with curves and figures."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -60,7 +60,7 @@ def plan_table(
 
     Args:
         rows: of the table; empty means all
-        jobs: how many runs will train at once
+        jobs: how many runs will train in parallel
         synthetic: measure on synthetic questions where the data set is missing
     """
     planned = missing(table, scale, seeds, rows, results)

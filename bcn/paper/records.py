@@ -58,10 +58,10 @@ class Result:
 
     @property
     def curve(self) -> list[dict[str, Any]]:
-        """Its epochs, thinned: epoch, loss, and, where answers were asked for, what the validation set gave."""
-        silent, loss = self.recipe.auxiliary.epochs if self.recipe.auxiliary else 0, ("epoch", "step", "loss")
+        """Its epochs, thinned: the loss, and validation metrics after the epochs that train no answers."""
+        no_answers, loss = self.recipe.auxiliary.epochs if self.recipe.auxiliary else 0, ("epoch", "step", "loss")
         return [
-            {key: entry[key] for key in entry if entry["epoch"] > silent or key in loss}
+            {key: entry[key] for key in entry if entry["epoch"] > no_answers or key in loss}
             for entry in self.record["curve"]
         ]
 

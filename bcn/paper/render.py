@@ -37,7 +37,7 @@ COSTS = {"params": "parameters", "macs": "MACs"}
 
 
 def write_table(table: Table, scale: str, results: Path) -> tuple[str, list[Path]]:
-    """Write a table beside its records, as markdown and CSV; returns its markdown and the files."""
+    """Write a table next to its records, as markdown and CSV; returns its markdown and the files."""
     lines = lines_of(table, scale, results)
     text = markdown(table, scale, lines)
     if "relational" in table.metrics and (kinds := kinds_markdown(lines)):
@@ -140,13 +140,13 @@ def _ours(metric: str, cell: Cell) -> str:
 
 def _notes(table: Table, scale: str, lines: Sequence[Line]) -> str:
     """What the numbers are, every departure (those of all rows first), and the records that were left out."""
-    said = {line.name: list(line.departures.values()) for line in lines if line.recipe}
-    shared = [text for text in next(iter(said.values())) if all(text in own for own in said.values())]
+    departures = {line.name: list(line.departures.values()) for line in lines if line.recipe}
+    shared = [text for text in next(iter(departures.values())) if all(text in own for own in departures.values())]
     notes = [f"scale `{scale}`; ours is mean ± standard deviation over n seeds [95 % Wilson interval on one test set]"]
     notes += [table.note] if table.note else []
     notes += shared
-    for text in dict.fromkeys(text for own in said.values() for text in own if text not in shared):
-        notes.append(f"{', '.join(f'`{name}`' for name, own in said.items() if text in own)}: {text}")
+    for text in dict.fromkeys(text for own in departures.values() for text in own if text not in shared):
+        notes.append(f"{', '.join(f'`{name}`' for name, own in departures.items() if text in own)}: {text}")
     left_out = [f"`{path.name}` of `{line.name}`" for line in lines for path in line.left_out]
     if left_out:
         notes.append(f"left out, as overridden or of a recipe that has changed since: {', '.join(left_out)}")

@@ -128,7 +128,7 @@ def test_activation_of_digits(name: str, tmp_path: Path) -> None:
     figure: Any = WITH_WEIGHTS[name].draw(create_model("scaled-mnist/bcn"), dataset, seed=3)
     labels = [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
     if name == "misclassified":
-        assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misread")
+        assert figure.get_suptitle().startswith(f"{len(labels)} of 24 misclassified")
     else:
         assert all(0 < int(label.removesuffix(" of 128")) <= 128 for label in labels)
     is_drawn(figure, tmp_path)
@@ -203,7 +203,7 @@ def test_curves_draw_what_the_runs_measured(tmp_path: Path) -> None:
     ]
     figure: Any = curves.draw({"a, seed 0": first, "a, seed 1": first, "b, seed 0": first[:1]})
     titles = [axis.get_title(loc="left") for axis in figure.axes]
-    assert titles == ["training loss", "relational, wrong in validation, %", "non-relational, wrong in validation, %"]
+    assert titles == ["training loss", "relational validation error, %", "non-relational validation error, %"]
     assert [line.get_ydata()[-1] for line in figure.axes[1].lines] == [80.0, 80.0, 90.0]
     assert math.isclose(figure.axes[0].lines[0].get_ydata()[1], 0.5)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]

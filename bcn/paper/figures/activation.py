@@ -1,4 +1,4 @@
-"""Figures 4, 7 and 8: from where a BCN takes what it broadcasts. The images are chosen by the seed, never by hand.
+"""Figures 4, 7 and 8: where the maxima that a BCN broadcasts lie. The seed selects the images.
 
 B images, C channels, H x W pixels, h x w positions of the map that the BCN sees.
 """
@@ -17,7 +17,7 @@ from bcn.paper.figures.style import canvas
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KEY = "from where its broadcast channels came, brightest where most of them did"
+KEY = "where the maxima of its broadcast channels lie"
 LARGEST = 32
 """cells along the longer side of a drawn map"""
 
@@ -54,7 +54,7 @@ def show(above: Any, below: Any, image_CHW: Tensor, count_hw: Tensor) -> None:
 
 
 def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 2, seed: int = 0) -> "Figure":
-    """Rows of images, each with a row of their activation maps below it, and how many channels live."""
+    """Rows of images, each with a row of their activation maps below it, and the number of active channels."""
     image_BCHW = dataset[choose(dataset, rows * columns, seed=seed)].image
     count_Bhw = activation_maps(model, dataset.preprocessing(image_BCHW))
     channels = model.broadcast.out_channels  # type: ignore[union-attr]
@@ -64,5 +64,5 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 2,
         row, column = divmod(number, columns)
         show(axes[2 * row, column], axes[2 * row + 1, column], image_CHW, count_hw)
         axes[2 * row + 1, column].set_xlabel(f"{count_hw.sum():.0f} of {channels}", fontsize=7, labelpad=2)
-    figure.suptitle(f"below each image: {KEY}; how many of the channels are above zero", fontsize=9)
+    figure.suptitle(f"below each image: {KEY}, and the number of active channels", fontsize=9)
     return figure

@@ -1,4 +1,4 @@
-"""Original images of CLEVR beside our renderings of the same scenes."""
+"""Original CLEVR images above our renderings of the same scenes."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 180, 120
 
 
 def draw(*, columns: int = 5, rows: int = 2) -> "Figure":
-    """The first original images of the split val, each above ours of its scene and how far that is from it."""
+    """The first images of the split val, each above our rendering of its scene, with the mean error."""
     figure, axes = canvas(2 * rows, columns, size=(1.75 * columns, 2.45 * rows))
     originals = list(find_originals().items())[: rows * columns]
     for number, (path, scene) in enumerate(originals):

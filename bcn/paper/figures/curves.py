@@ -13,18 +13,18 @@ Curve = Sequence[Mapping[str, Any]]
 """one entry per epoch, as in a record or in the epochs of metrics.jsonl"""
 PANELS = {
     "loss": "training loss",
-    "relational": "relational, wrong in validation, %",
-    "non_relational": "non-relational, wrong in validation, %",
-    "accuracy": "wrong in validation, %",
+    "relational": "relational validation error, %",
+    "non_relational": "non-relational validation error, %",
+    "accuracy": "validation error, %",
     "localisation": "localisation error in validation",
 }
 
 
 def draw(curves: Mapping[str, Curve]) -> "Figure":
-    """One line per run in each panel that any of the runs has.
+    """A panel for each metric that any run has, a line for each run.
 
-    Runs that share the part of their label before ", seed" share a colour. What is wrong, not what is right, on a
-    logarithmic axis: from 99 to 99.9 % is as far as from 90 to 99 %. Nothing wrong is drawn at the foot of the axis.
+    Runs that share the part of their label before ", seed" share a colour. Errors, not accuracies, are on a logarithmic
+    axis: from 99 to 99.9 % is as far as from 90 to 99 %. An error of zero is drawn at the foot of the axis.
     """
     if not any(curves.values()):
         raise BcnError(f"nothing to draw: no epoch is finished in {', '.join(curves)}")
@@ -35,27 +35,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
     groups = list(dict.fromkeys(label.split(", seed")[0] for label in curves))
     figure, axes = canvas(1, len(panels), size=(1.2 + 3.2 * len(panels), 3.0 + 0.18 * len(groups)))
     for panel, axis in zip(panels, axes[0], strict=True):
-        named: set[str] = set()
-        for label, curve in curves.items():
-            group = label.split(", seed")[0]
-            points = [(entry["epoch"], entry[panel]) for entry in curve if entry.get(panel) is not None]
-            if not points:
-                continue
-            epochs, values = zip(*points, strict=True)
-            scaled = values if panel in ("loss", "localisation") else [100 - 100 * value for value in values]
-            colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 7 else "--"
-            once = None if group in named else group
-            axis.plot(epochs, scaled, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
-            named.add(group)
-        axis.set_xlabel("epoch")
-        axis.locator_params("x", integer=True)
-        axis.set_title(PANELS[panel], loc="left")
-        axis.grid(alpha=0.3)
-        if panel == "loss":
-            axis.set_ylim(bottom=0)
-        else:
-            plain_logarithmic(axis)
-            _to_the_foot(axis)
+        _draw_panel(axis, panel, curves, groups)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles,
@@ -68,8 +48,32 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
     return figure
 
 
+def _draw_panel(axis: Any, panel: str, curves: Mapping[str, Curve], groups: Sequence[str]) -> None:
+    in_legend: set[str] = set()
+    for label, curve in curves.items():
+        group = label.split(", seed")[0]
+        points = [(entry["epoch"], entry[panel]) for entry in curve if entry.get(panel) is not None]
+        if not points:
+            continue
+        epochs, values = zip(*points, strict=True)
+        errors = values if panel in ("loss", "localisation") else [100 - 100 * value for value in values]
+        colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 7 else "--"
+        once = None if group in in_legend else group
+        axis.plot(epochs, errors, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)
+        in_legend.add(group)
+    axis.set_xlabel("epoch")
+    axis.locator_params("x", integer=True)
+    axis.set_title(PANELS[panel], loc="left")
+    axis.grid(alpha=0.3)
+    if panel == "loss":
+        axis.set_ylim(bottom=0)
+    else:
+        plain_logarithmic(axis)
+        _to_the_foot(axis)
+
+
 def _to_the_foot(axis: Any) -> None:
-    """Draw zeros, which a logarithmic axis does not have, at its foot, with a 0 beside it."""
+    """Draw zeros, which a logarithmic axis does not have, at its foot, with the tick 0."""
     heights = [height for line in axis.lines for height in line.get_ydata()]
     if all(height > 0 for height in heights):
         return

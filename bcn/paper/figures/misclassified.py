@@ -1,4 +1,4 @@
-"""Figure 6: MoreScaled digits turned by up to 45 degrees, their activation maps, and which of them were misread."""
+"""Figure 6: MoreScaled digits rotated by up to 45 degrees, their activation maps, and the errors."""
 
 from typing import TYPE_CHECKING
 
@@ -30,8 +30,8 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 3,
             for axis in (above, below):
                 axis.spines[:].set(color="red", linewidth=2)
             below.set_xlabel(f"{dataset.answers[answer]} → {dataset.answers[guess]}", color="red", labelpad=2)
-    misread = int((predicted_B != batch.answer).sum())
+    wrong = int((predicted_B != batch.answer).sum())
     figure.suptitle(
-        f"{misread} of {len(predicted_B)} misread (red: target → prediction); below each: {KEY}", fontsize=9
+        f"{wrong} of {len(predicted_B)} misclassified (red: target → prediction); below each: {KEY}", fontsize=9
     )
     return figure

@@ -20,7 +20,7 @@ def draw(*, rows: int = 2, columns: int = 4, seed: int = 0) -> "Figure":
         axis.imshow(render_scene(scene, width=300, height=200), interpolation="none")
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
-        asked = make_questions(scene, seed=seed)[0]
-        said = f"{asked['question']} {asked['answer']}"
-        axis.set_xlabel("\n".join(textwrap.wrap(said, 46)), fontsize=6.5, labelpad=3)
+        question = make_questions(scene, seed=seed)[0]
+        caption = f"{question['question']} {question['answer']}"
+        axis.set_xlabel("\n".join(textwrap.wrap(caption, 46)), fontsize=6.5, labelpad=3)
     return figure

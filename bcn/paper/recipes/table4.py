@@ -26,26 +26,26 @@ CITED = (*BLIND, "cnn-lstm", "cnn-lstm-sa", "film-pixels")
 
 def notes(recipe: Recipe) -> dict[str, str]:
     row = recipe.name.split("/")[1]
-    said = {
+    sentences = {
         "batch size": f"{recipe.batch_size} images with all of their questions in a batch; the paper has 64 questions",
         "model selection": "the epoch that is best in validation is tested; the paper does not say which",
-        "pixels": "pixels are normalised by the mean and standard deviation of the data; the paper gives nothing",
+        "pixels": "pixels are normalised by mean and standard deviation of the data; the paper does not say how",
         "initialisation": "He initialisation for the CNN, Glorot and orthogonal for the LSTM, variance-balanced for "
         "the first layer that sees image and question; the paper gives none",
     }
     if recipe.data.name.startswith("clevr-v1.0"):
-        said["validation"] = (
+        sentences["validation"] = (
             "the last 1,000 training images are held out for validation, and CLEVR's split val is tested: the answers "
             "of its test split are not public"
         )
-        said["GloVe"] = "GloVe embeddings are not normalised; the paper does not say"
+        sentences["GloVe"] = "GloVe embeddings are not normalised; the paper does not say"
     else:
-        said["amount"] = "as many images of `clevr-like-v1` as were made; CLEVR has 70,000 training images"
+        sentences["amount"] = "as many images of `clevr-like-v1` as were made; CLEVR has 70,000 training images"
     if recipe.auxiliary:
-        said["referent head"] = "multiRN predicts referents with g, the other models with a linear layer of their own"
+        sentences["referent head"] = "multiRN predicts referents with g, other models with a linear layer"
     if row in CITED:
-        said["baseline"] = "the paper cites this baseline; ours has its idea, with our CNN and our question encoder"
-    return said
+        sentences["baseline"] = "the paper cites this baseline; ours has our CNN and our question encoder"
+    return sentences
 
 
 def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
