@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from bcn.data.registry import open_dataset
 from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
 from bcn.models.cost import TOKENS, count_parameters, executed_macs, on_meta
-from bcn.paper.plan import measure
+from bcn.paper.estimate import measure
 from bcn.paper.published import published_rows
 from bcn.paper.records import Result
 from bcn.paper.tables import find_recipe, list_recipes
@@ -125,6 +126,7 @@ def test_padding_is_neither_learned_from_nor_counted(data: Path, tmp_path: Path)
     test = open_dataset("clevr-like-v1", "test")
     batch = test[range(5)]
     assert batch.answer.eq(-100).sum() == 1
+    assert test.vocabulary is not None
     model = create_model("clevr/multirn", vocab_size=len(test.vocabulary)).eval()
     tally = evaluate(model, test, batch_size=2)
     assert tally.total == 9
@@ -146,7 +148,7 @@ def test_a_run_is_planned_without_its_data(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("BCN_DATA", str(tmp_path))
     for scale, steps in (("paper", 11_500 * 400), ("cpu", 1250 * 6)):
         recipe = find_recipe("table4/q-type", scale)
-        estimate = measure(recipe, alone=False, stand_in=True)
+        estimate = measure(recipe, alone=False, synthetic=True)
         assert (estimate.steps, estimate.threads) == (steps, 1)
         assert estimate.step_seconds > 0
         with pytest.raises(BcnError, match="is not in"):
@@ -167,9 +169,9 @@ def test_the_five_families_are_those_of_the_kinds() -> None:
 
 def test_splits_of_published_clevr(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bcn.data.vqa.sources.HELD_OUT", 3)
-    train_, val, test = (open_dataset("clevr-v1.0", split) for split in ("train", "val", "test"))
-    assert [len(part) for part in (train_, val, test)] == [5, 3, 4]
-    assert not set(train_.rows[:, 0]) & set(val.rows[:, 0])
+    parts: list[Any] = [open_dataset("clevr-v1.0", split) for split in ("train", "val", "test")]
+    assert [len(part) for part in parts] == [5, 3, 4]
+    assert not set(parts[0].rows[:, 0]) & set(parts[1].rows[:, 0])
     assert [len(open_dataset("clevr-v1.0", split, images=2)) for split in ("train", "val", "test")] == [2, 2, 2]
     with pytest.raises(BcnError, match=r"4 images were asked of clevr-v1\.0 val, which has 3"):
         open_dataset("clevr-v1.0", "val", images=4)
@@ -211,7 +213,9 @@ def glove_file(path: Path, words: dict[str, float]) -> None:
     path.write_text("".join(f"{word} {' '.join([str(value)] * 50)}\n" for word, value in words.items()))
 
 
-def test_glove_starts_the_words_it_has_and_names_the_others(data: Path, tmp_path: Path, capsys) -> None:
+def test_glove_starts_the_words_it_has_and_names_the_others(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     clevr_layout(tmp_path / "clevr-like-v1", {"train": 4, "val": 2, "test": 2})
     glove_file(tmp_path / "glove" / "glove.6B.50d.txt", {"what": 0.25, "is": -0.5, "unasked": 9})
     recipe = replace(SMOKE, word_embeddings="glove")
@@ -219,7 +223,7 @@ def test_glove_starts_the_words_it_has_and_names_the_others(data: Path, tmp_path
     words = sets.train.vocabulary.words
     assert "no embedding of are, color, how, it, many, there, things" in capsys.readouterr().err
     state = State.begin(recipe, sets, seed=0, device=torch.device("cpu"))
-    weight = state.model.question_encoder.embedding.weight
+    weight: Any = state.model.question_encoder.embedding.weight
     assert len(weight) == len(words) + 2
     assert weight[2 + words.index("what")].eq(0.25).all()
     assert weight[2 + words.index("is")].eq(-0.5).all()

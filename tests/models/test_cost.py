@@ -1,6 +1,7 @@
 """Every count of the models, to the digit, and beside what the paper prints."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -139,7 +140,8 @@ def test_executed_macs_of_multirn_h(questions: int) -> None:
 
 @pytest.mark.parametrize("name", list_models())
 def test_executed_macs_are_those_that_torch_counts(name: str) -> None:
-    model, image = on_meta(name).eval(), image_shape(name)
+    model: Any = on_meta(name).eval()
+    image = image_shape(name)
     inputs = [torch.empty(BATCH, *image, device="meta")]
     if name.startswith("clevr/"):
         inputs.append(torch.empty(BATCH, 20, TOKENS, dtype=torch.long, device="meta"))

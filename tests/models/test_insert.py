@@ -124,7 +124,7 @@ def test_finding_the_channels_changes_nothing() -> None:
     insert_broadcast(model, after="block")
     assert model.training
     assert not model.stem[1].training
-    assert torch.equal(model.stem[1].running_mean, torch.zeros(8))
+    assert torch.equal(model.stem[1].get_buffer("running_mean"), torch.zeros(8))
     assert len(model.block._forward_hooks) == 1
 
 
@@ -174,7 +174,7 @@ def test_resnet18_bcn_is_made_by_insertion() -> None:
     assert ours.layer3.broadcast.reduce.out_channels == 256
 
 
-def test_a_sequential_with_its_own_forward_runs_the_bcn():
+def test_a_sequential_with_its_own_forward_runs_the_bcn() -> None:
     class Own(nn.Sequential):
         def forward(self, image: torch.Tensor) -> torch.Tensor:
             return self[1](self[0](image))
@@ -185,7 +185,7 @@ def test_a_sequential_with_its_own_forward_runs_the_bcn():
     assert all(parameter.grad is not None for parameter in network.parameters())
 
 
-def test_a_reduction_to_nothing_is_refused():
+def test_a_reduction_to_nothing_is_refused() -> None:
     with pytest.raises(BcnError, match="at least 1"):
         insert_broadcast(nn.Sequential(nn.Conv2d(3, 8, 3)), after="0", reduce_to=0)
 
@@ -252,4 +252,4 @@ def test_where_it_would_run_twice_it_is_refused_and_nothing_changes(network: nn.
     assert torch.equal(network(image), before)
     assert list(network.state_dict()) == names
     with pytest.raises(BcnError, match=r"unknown submodule '1'|insert after another one"):
-        insert_broadcast(network, 1, sizes=(8,))  # type: ignore[type-var]
+        insert_broadcast(network, 1, sizes=(8,))  # type: ignore[arg-type]

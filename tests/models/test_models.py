@@ -1,6 +1,7 @@
 """Over the registry: a new model is tested by being registered."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def make(name: str, **arguments: Any) -> nn.Module:
     return create_model(name, **arguments)
 
 
-def inputs(name: str, model: nn.Module, *, size: tuple[int, int] = (40, 33), images: int = 3) -> tuple[Tensor, ...]:
+def inputs(name: str, model: Any, *, size: tuple[int, int] = (40, 33), images: int = 3) -> tuple[Tensor, ...]:
     """Random images, and where something is asked two questions about each."""
     torch.manual_seed(1)
     channels, *own = image_shape(name)
@@ -55,7 +56,7 @@ def flat(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
     return outputs.flatten() if isinstance(outputs, Tensor) else torch.cat([output.flatten() for output in outputs])
 
 
-def gradients(model: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, dict[str, Tensor]]:
+def gradients(model: Any, args: tuple[Tensor, ...]) -> tuple[Tensor, dict[str, Tensor]]:
     """The outputs, and the gradients of a fixed mixture of them."""
     outputs = flat(model(*args))
     model.zero_grad()
@@ -86,7 +87,7 @@ def test_forward_and_backward_reach_every_parameter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_evaluation_is_the_same_after_saving_and_loading(name: str, tmp_path) -> None:
+def test_evaluation_is_the_same_after_saving_and_loading(name: str, tmp_path: Path) -> None:
     model = make(name)
     args = inputs(name, model)
     model(*args)  # moves the running statistics
@@ -205,7 +206,7 @@ def test_an_mlp_refuses_images_of_another_size(row: str) -> None:
 
 
 @pytest.mark.parametrize("row", OF_OBJECTS)
-def test_the_order_of_objects_does_not_matter_but_their_places_do(row: str, monkeypatch) -> None:
+def test_the_order_of_objects_does_not_matter_but_their_places_do(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(f"sort-of-clevr/{row}").double().eval()
     image, question = (tensor.double() for tensor in inputs(f"sort-of-clevr/{row}", model))
     objects = model.features(image)

@@ -67,7 +67,8 @@ def test_both_forms_are_pytorchs_lstm(length: list[int], layers: int, seed: int)
 def test_the_sizes_of_the_paper() -> None:
     encoder = QuestionEncoder(80)
     assert encoder.embedding.weight.shape == (80, 50)
-    assert [tuple(layer.weight_hh.shape) for layer in encoder.lstm.layers] == [(2, 512, 128)] * 2
+    recurrent = [layer.get_parameter("weight_hh") for layer in encoder.lstm.layers]
+    assert [tuple(weight.shape) for weight in recurrent] == [(2, 512, 128)] * 2
     assert encoder(torch.randint(1, 80, (3, 4, 9))).shape == (3, 4, 256)
     assert encoder(torch.randint(1, 80, (3, 9))).shape == (3, 256)
 
@@ -102,13 +103,18 @@ def test_lengths_go_to_the_last_word() -> None:
     assert lengths(torch.tensor([[3, 0, 5, 0], [0, 0, 0, 0], [1, 2, 3, 4]])).tolist() == [3, 1, 4]
 
 
-def test_what_is_asked_twice_is_read_once_and_gets_both_gradients(monkeypatch) -> None:
+def test_what_is_asked_twice_is_read_once_and_gets_both_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = QuestionEncoder(30).double()
     distinct = torch.randint(1, 30, (4, 6))
     which = torch.tensor([[0, 1, 0], [2, 3, 0]])
-    read = []
+    read: list[int] = []
     packed = encoder.lstm.packed
-    monkeypatch.setattr(encoder.lstm, "packed", lambda words, length: read.append(len(words)) or packed(words, length))
+
+    def counted(words: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+        read.append(len(words))
+        return packed(words, length)
+
+    monkeypatch.setattr(encoder.lstm, "packed", counted)
     mixture = torch.randn(2, 3, 256, dtype=torch.double)
     together = encoder(distinct[which])
     (together * mixture).sum().backward()
@@ -156,7 +162,7 @@ def test_what_is_no_question_is_refused(question: Tensor, message: str) -> None:
         QuestionEncoder(5)(question)
 
 
-def test_a_word_is_heard_from_the_start():
+def test_a_word_is_heard_from_the_start() -> None:
     """How much exchanging one of eight words changes the numbers of a question, beside PyTorch's initial weights."""
     torch.manual_seed(0)
     encoder = QuestionEncoder(75)

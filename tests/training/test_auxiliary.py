@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Batch
 from bcn.data.vqa.load import open_questions
 from bcn.errors import BcnError
 from bcn.models.registry import create_model
-from bcn.paper.plan import measure
+from bcn.paper.estimate import measure
 from bcn.paper.tables import find_recipe
 from bcn.training.auxiliary import ReferentHead, make_object_head, object_grid, referent_loss
 from bcn.training.distributed import Ranks
@@ -69,7 +71,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("spoil", [lambda scene: scene.pop("objects"), lambda scene: scene["objects"][0].pop("color")])
-def test_scenes_that_are_not_whole_are_one_sentence(made: Path, spoil) -> None:
+def test_scenes_that_are_not_whole_are_one_sentence(made: Path, spoil: Callable[[dict[str, Any]], object]) -> None:
     path = made / "scenes" / "CLEVR_train_scenes.json"
     content = json.loads(path.read_text())
     spoil(content["scenes"][3])
@@ -104,7 +106,7 @@ def test_sight_asks_what_is_where(made: Path, grid: tuple[int, int]) -> None:
     assert batch.kind.equal(batch.question[..., 2].long())
 
 
-def fitting(phrase: str, scene: dict) -> set[int]:
+def fitting(phrase: str, scene: dict[str, Any]) -> set[int]:
     """The things that a noun without relations means, found by its words alone."""
     said = {
         (attribute, value)
@@ -203,7 +205,7 @@ def test_images_and_the_places_of_their_things_are_moved_and_mirrored_together(m
 @pytest.mark.parametrize(("name", "objects"), [("multirn", 64), ("multirn-h", 256), ("cnn-lstm", 64), ("rn", 64)])
 def test_a_model_points_and_answers_as_it_answers_by_itself(name: str, objects: int) -> None:
     torch.manual_seed(0)
-    model = create_model(f"clevr/{name}", vocab_size=9).double().eval()
+    model: Any = create_model(f"clevr/{name}", vocab_size=9).double().eval()
     ways, channels = 32, 1 if name in ("cnn-lstm", "rn") else 8
     pointing = ReferentHead(model, roles=ways, objects=objects).double().eval()
     image, question = torch.rand(2, 3, 128, 128).double(), torch.randint(1, 9, (2, 3, 5))
@@ -283,7 +285,7 @@ def test_every_phase_of_a_run_is_measured_with_its_own_steps(made: Path, monkeyp
     monkeypatch.setenv("BCN_DATA", str(made))
     taken, step = [], Trainer.step
 
-    def noted(self: Trainer, model: torch.nn.Module, *given: object, **named: object) -> torch.Tensor:
+    def noted(self: Trainer, model: torch.nn.Module, *given: Any, **named: Any) -> torch.Tensor:
         stage, _ = self.stage
         taken.append((self.state.position.epoch, type(model).__name__, stage.answers))
         return step(self, model, *given, **named)
@@ -298,12 +300,12 @@ def test_every_phase_of_a_run_is_measured_with_its_own_steps(made: Path, monkeyp
 @pytest.mark.parametrize("name", ["multirn", "multirn-h", "cnn-lstm", "rn", "cnn-lstm-sa", "film-pixels"])
 def test_in_every_row_the_layer_that_answers_is_the_one_that_muon_leaves_to_adam(name: str) -> None:
     recipe = find_recipe(f"table4/{name}", "cpu")
-    model = create_model(recipe.model)
+    model: Any = create_model(recipe.model)
     heads = [
         make_object_head(model, kinds=5, answers=17),
         ReferentHead(model, roles=32, objects=math.prod(object_grid(recipe.model))),
     ]
-    optimiser = make_optimiser(recipe.optim, nn.ModuleList([*heads, model]))
+    optimiser: Any = make_optimiser(recipe.optim, nn.ModuleList([*heads, model]))
     assert model.answer.f[-1].weight not in optimiser.matrices
     assert model.answer.f[-3].weight in optimiser.matrices
 
@@ -338,7 +340,7 @@ def test_stopped_while_it_is_taught_a_run_goes_on_where_it_was(
     assert train(recipe, seed=0, runs=undisturbed, data=made, threads=1)["steps"] == 9
     step = Trainer.step
 
-    def stop(self: Trainer, *given: object, **named: object) -> torch.Tensor:
+    def stop(self: Trainer, *given: Any, **named: Any) -> torch.Tensor:
         if self.state.position.step == stopped_at:
             raise Interrupted(signal.SIGINT)
         return step(self, *given, **named)

@@ -103,12 +103,12 @@ def test_a_file_that_is_no_safetensors_is_named(tmp_path: Path) -> None:
         read_weights(tmp_path / "broken.safetensors")
 
 
-def test_a_second_checkpoint_of_a_step_leaves_the_first_whole(tmp_path, monkeypatch):
+def test_a_second_checkpoint_of_a_step_leaves_the_first_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the disk is full before the second is there."""
     weights = {"w": torch.arange(3.0)}
     save_checkpoint(tmp_path, 2, weights, {"epoch": 0})
 
-    def full(path, value):
+    def full(path: Path, value: object) -> None:
         raise BcnError("no space left")
 
     with monkeypatch.context() as patch:

@@ -29,6 +29,8 @@ def test_augmentation_moves_and_mirrors_images(clevr: Path) -> None:
     dataset = open_questions(clevr, "train")
     asked = dataset[np.arange(300) % len(dataset)]._replace(image=image)
     varied, again = (dataset.augment(asked, torch.Generator().manual_seed(0)) for _ in range(2))
+    assert asked.question is not None
+    assert varied.question is not None
     found, exchanged = set(), 0
     for before, after, said, then in zip(
         image.numpy(), varied.image.numpy(), asked.question, varied.question, strict=True

@@ -1,6 +1,7 @@
 """Evaluation against counts made by hand, image by image."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_models_that_cannot_read_the_data_are_refused() -> None:
     check_fit(create_model("sort-of-clevr/mlp"), sorts, "sort-of-clevr/mlp")
 
 
-def test_the_confusion_is_drawn(tmp_path, relation: nn.Module) -> None:
+def test_the_confusion_is_drawn(tmp_path: Path, relation: nn.Module) -> None:
     from PIL import Image
 
     dataset = open_dataset("sort-of-clevr-v1", "test", images=4)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from bcn.paper.tables import find_recipe
-from bcn.training import progress as log
 from bcn.training.progress import Progress
 from bcn.training.recipe import phases
 
@@ -14,7 +13,7 @@ from bcn.training.recipe import phases
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the clock shows."""
     shown = [0.0]
-    monkeypatch.setattr(log.time, "monotonic", lambda: shown[0])
+    monkeypatch.setattr("time.monotonic", lambda: shown[0])
     return shown
 
 

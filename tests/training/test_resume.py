@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from bcn.errors import BcnError
 from bcn.paper.tables import find_recipe
 from bcn.training.interrupts import Interrupted
 from bcn.training.loop import Trainer, train
+from bcn.training.progress import Progress
 from bcn.training.recipe import Recipe
 from bcn.training.run import find_run, run_id
 
@@ -47,7 +49,7 @@ def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) 
     """The exit code of a process that does something to itself as it begins a step: from outside one would be late."""
     step = Trainer.step
 
-    def counted(self: Trainer, *given: object, **named: object) -> torch.Tensor:
+    def counted(self: Trainer, *given: Any, **named: Any) -> torch.Tensor:
         nonlocal at_step
         at_step -= 1
         if at_step == 0:
@@ -55,7 +57,7 @@ def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) 
         return step(self, *given, **named)
 
     def run() -> None:
-        Trainer.step = counted
+        setattr(Trainer, "step", counted)  # noqa: B010, as mypy lets no method be assigned
         target()
 
     process = FORK.Process(target=run)
@@ -138,7 +140,7 @@ def test_a_signal_saves_and_tells_how_to_go_on(
 
 
 def stop_in_validation(
-    validate: Callable[[Trainer, object], None],
+    validate: Callable[[Trainer, Progress], None],
     stopped_by: type[BaseException],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -159,7 +161,7 @@ def stop_in_validation(
 def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validate = Trainer.end_epoch
 
-    def interrupted(self: Trainer, progress: object) -> None:
+    def interrupted(self: Trainer, progress: Progress) -> None:
         if self.state.position.epoch == 1:
             os.kill(os.getpid(), signal.SIGTERM)
         validate(self, progress)
@@ -171,7 +173,7 @@ def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypat
     """Stopped after the line of an epoch and before its checkpoint, with a checkpoint of its last step there."""
     validate = Trainer.end_epoch
 
-    def stopped(self: Trainer, progress: object) -> None:
+    def stopped(self: Trainer, progress: Progress) -> None:
         self.save()
         validate(self, progress)
         raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from helpers.command import exit_code
 from torch import nn
 
 import bcn.training.progress
+from bcn.data.dataset import Batch
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
@@ -95,7 +97,7 @@ def test_a_loss_that_is_not_finite_stops_with_its_step(
     recipe = plain("smoke")
     step = Trainer.step
 
-    def poisoned(self: Trainer, model: nn.Module, batch: object, *, answers: int) -> torch.Tensor:
+    def poisoned(self: Trainer, model: nn.Module, batch: Batch, *, answers: int) -> torch.Tensor:
         loss = step(self, model, batch, answers=answers)
         if self.state.position.step == 7 and where == "weights":
             next(self.state.model.parameters()).data[0] = math.inf
@@ -280,9 +282,7 @@ def test_plain_lines_off_a_terminal(
 
 def test_tensorboard_is_an_extra(tmp_path: Path) -> None:
     recipe = replace(plain("smoke"), epochs=1)
-    try:
-        import tensorboard  # noqa: F401
-    except ImportError:
+    if find_spec("tensorboard") is None:
         with pytest.raises(BcnError, match=r"pip install 'bcn\[tensorboard\]'"):
             train(recipe, seed=0, runs=tmp_path, tensorboard=True)
     else:
