@@ -32,6 +32,6 @@ def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
             for question, answer in zip(dataset.questions(row), answers, strict=False):
-                index, line = int(dataset.number[question]), int(dataset.place[question])
+                index, line = int(dataset.question_index[question]), int(dataset.position[question])
                 predictions[line] = Prediction(index, dataset.answers[answer])
     return [predictions[line] for line in sorted(predictions)]

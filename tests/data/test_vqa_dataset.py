@@ -71,7 +71,7 @@ def test_clevr_is_read_as_it_is_written(clevr: Path) -> None:
         assert batch.answer[row, len(expected) :].tolist() == [IGNORE_INDEX] * (10 - len(expected))
         assert not batch.question[row, len(expected) :].any()
     assert batch.question.shape[2] == int((batch.question != 0).sum(-1).max())
-    assert dataset.number[dataset.questions(1)].tolist() == [10, 11, 12]
+    assert dataset.question_index[dataset.questions(1)].tolist() == [10, 11, 12]
 
 
 def test_words_and_answers_are_those_of_training(clevr: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_split_without_answers_is_read(clevr: Path) -> None:
     assert batch.kind is None
     assert dataset.kinds == ()
     assert batch.answer.tolist() == [[IGNORE_INDEX] * 10]
-    assert dataset.number[dataset.questions(0)].tolist() == list(range(10))
+    assert dataset.question_index[dataset.questions(0)].tolist() == list(range(10))
 
 
 def test_images_are_decoded_once_and_mapped(clevr: Path) -> None:

@@ -13,7 +13,7 @@ from bcn import BcnError, create_model
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import ANSWERS, FAMILIES
-from bcn.data.vqa.dataset import CLEVR_PIXELS
+from bcn.data.vqa.dataset import CLEVR_PREPROCESSING
 from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import tokenize
 from bcn.io import data_root
@@ -82,7 +82,7 @@ def test_questions_without_answers_are_answered_into_a_file(
         pixels = np.asarray(Image.open(clevr / "images" / "test" / entry["image_filename"])).transpose(2, 0, 1).copy()
         number = [words.index(word) if word in words else 1 for word in tokenize(entry["question"])]
         with torch.inference_mode():
-            logits = model(CLEVR_PIXELS(torch.from_numpy(pixels)[None]), torch.tensor([number]))
+            logits = model(CLEVR_PREPROCESSING(torch.from_numpy(pixels)[None]), torch.tensor([number]))
         expected.append(ANSWERS[int(logits.argmax())])
     assert len(set(expected)) > 1
     if ending == "txt":

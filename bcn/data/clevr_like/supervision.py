@@ -146,9 +146,9 @@ class ReferentDataset(QuestionDataset):
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         batch, rows = super().__getitem__(index), self.rows[np.asarray(index, np.intp)]
-        place_BQ, _ = self._asked(rows)
-        attribute_BQ = self.attribute[place_BQ]
-        referent_BQT2 = self.referents[place_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None] & 1
+        question_BQ, _ = self._questions(rows)
+        attribute_BQ = self.attribute[question_BQ]
+        referent_BQT2 = self.referents[question_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None] & 1
         value_BQT = np.take_along_axis(self.value[rows[:, 0]].swapaxes(1, 2), attribute_BQ[..., None], 1)
         of_value_BQTv = (value_BQT[..., None] == np.arange(len(VALUES))) & (attribute_BQ >= 0)[..., None, None]
         of_set_BQTr = np.concatenate([np.ones_like(of_value_BQTv[..., :1]), of_value_BQTv], axis=-1)
@@ -187,9 +187,9 @@ def open_referents(directory: Path, train: QuestionDataset) -> ReferentDataset:
     bits = np.zeros((len(train.question), SETS), np.uint16)  # in the order of the file
     path = questions_file(directory, str(training_split(directory)))
     scene_of = {scene["image_filename"]: scene for scene in scenes.values()}
-    for place, entry in enumerate(stream_list(path, "questions")):
+    for position, entry in enumerate(stream_list(path, "questions")):
         if scene_or_none := scene_of.get(entry["image_filename"]):
-            bits[place] = _referent_bits(path, place, entry, scene_or_none)
+            bits[position] = _referent_bits(path, position, entry, scene_or_none)
     # query_size and equal_size ask for a size; some kinds for no attribute
     names = [kind.partition("_")[2] for kind in train.kinds]
     attribute = np.array([list(ATTRIBUTES).index(name) if name in ATTRIBUTES else -1 for name in names])
@@ -197,7 +197,7 @@ def open_referents(directory: Path, train: QuestionDataset) -> ReferentDataset:
         **_fields(train),
         point=point_NT2,
         value=value_NT4,
-        referents=bits[train.place],
+        referents=bits[train.position],
         attribute=attribute[train.kind],
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
-from bcn.data.vqa.dataset import ROW, QuestionDataset
+from bcn.data.vqa.dataset import MAX_QUESTIONS, QuestionDataset
 from bcn.data.vqa.sources import SOURCES
 from bcn.data.vqa.vocabulary import Vocabulary, tokenize
 
@@ -23,7 +23,7 @@ def synthetic_questions(name: str, *, images: int | None = None) -> QuestionData
     (69000, torch.Size([2, 10]))
     """
     size = SOURCES[name].size
-    asked = [make_questions(make_scene(index), count=ROW) for index in range(SCENES)]
+    asked = [make_questions(make_scene(index), count=MAX_QUESTIONS) for index in range(SCENES)]
     flat = [question for questions in asked for question in questions]
     vocabulary = Vocabulary.from_words(word for question in flat for word in tokenize(question["question"]))
     encoded = [vocabulary.encode(question["question"]) for question in flat]
@@ -42,7 +42,7 @@ def synthetic_questions(name: str, *, images: int | None = None) -> QuestionData
         question=words,
         answer=np.array([ANSWERS.index(question["answer"]) for question in flat]),
         kind=np.array([KINDS.index(kind_of(question["program"])) for question in flat]),
-        number=np.arange(len(flat)),
-        place=np.arange(len(flat)),
+        question_index=np.arange(len(flat)),
+        position=np.arange(len(flat)),
         rows=np.stack([which, (counts.cumsum() - counts)[which], counts[which]], axis=1),
     )

@@ -1,4 +1,4 @@
-"""Look through a directory of images and questions for what would spoil a training."""
+"""Find what would spoil training in a directory of images and questions."""
 
 import hashlib
 import os
@@ -15,13 +15,13 @@ from bcn.data.vqa.question import Question
 from bcn.data.vqa.vocabulary import tokenize
 from bcn.errors import BcnError
 
-SHOWN = 5
-"""examples of a problem"""
+MAX_EXAMPLES = 5
+"""shown of each problem"""
 
 
 @dataclass
 class Summary:
-    """What the questions of a split show."""
+    """What the questions of a split refer to."""
 
     files: set[Path] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
@@ -43,35 +43,55 @@ def check_questions(root: Path) -> list[str]:
     splits, problems = _read_own(root) if own else _read_clevr(root)
     if not splits:
         return problems or [f"{root / jsonl.FILE} {jsonl.NO_QUESTIONS}"]
-    problems += _images(root, {split: read.files for split, read in splits.items()})
+    problems += _check_images(root, {split: summary.files for split, summary in splits.items()})
     training = next((split for split in ("train", "trainA") if split in splits), None)
     if training is None:
         return [*problems, f"{root} has no split train: its words and answers could not be learned"]
-    learned = splits[training]
-    if own and "val" not in splits:
-        problems.append(f'{root} has no split val, by which the best epoch is chosen: give some lines "split": "val"')
-    odd = sorted(set(splits) - {"train", "val", "test"}) if own else []
-    problems += _some(f"{len(odd)} splits are not used", odd, "call them train, val or test")
-    once = [answer for answer, count in learned.answers.items() if count == 1]
-    problems += _some(f"{len(once)} answers are given once only in {training}", once, "ask for them more often")
-    alike = _alike(learned.answers)
-    problems += _some(f"{len(alike)} answers are written in several ways", alike, "write each in one")
-    for split, read in sorted(splits.items()):
-        if read.unanswered and read.answers:
-            problems.append(f"{read.unanswered} questions of {split} have no answer: give them one, or take them out")
-        elif read.unanswered and split in (training, "val"):
-            problems.append(f"no question of {split} has an answer: give them one")
-        if split == training:
-            continue
-        unknown = sorted(read.words - learned.words)
-        problems += _some(
-            f"{len(unknown)} words of {split} are not among those of {training}", unknown, "use them there"
-        )
-        unseen = sorted(set(read.answers) - set(learned.answers))
-        problems += _some(
-            f"{len(unseen)} answers of {split} are never given in {training}", unseen, "ask for them there"
-        )
+    if own:
+        problems += _check_names(root, splits)
+    problems += _check_training(training, splits[training])
+    for split, summary in sorted(splits.items()):
+        problems += _check_answered(split, summary, required=split in (training, "val"))
+        if split != training:
+            problems += _check_known(split, summary, training, splits[training])
     return problems
+
+
+def _check_names(root: Path, splits: dict[str, Summary]) -> list[str]:
+    """The names of one's own splits."""
+    problems = []
+    if "val" not in splits:
+        problems.append(f'{root} has no split val, by which the best epoch is chosen: give some lines "split": "val"')
+    unused = sorted(set(splits) - {"train", "val", "test"})
+    return problems + _problem(f"{len(unused)} splits are not used", unused, "call them train, val or test")
+
+
+def _check_training(split: str, summary: Summary) -> list[str]:
+    """Answers of the training split that are rare, or written in several ways."""
+    rare = [answer for answer, count in summary.answers.items() if count == 1]
+    alike = _alike(summary.answers)
+    return [
+        *_problem(f"{len(rare)} answers are given once only in {split}", rare, "ask for them more often"),
+        *_problem(f"{len(alike)} answers are written in several ways", alike, "write each in one"),
+    ]
+
+
+def _check_answered(split: str, summary: Summary, *, required: bool) -> list[str]:
+    if summary.unanswered and summary.answers:
+        return [f"{summary.unanswered} questions of {split} have no answer: give them one, or take them out"]
+    if summary.unanswered and required:
+        return [f"no question of {split} has an answer: give them one"]
+    return []
+
+
+def _check_known(split: str, summary: Summary, training: str, learned: Summary) -> list[str]:
+    """Words and answers of a split that training does not see."""
+    words = sorted(summary.words - learned.words)
+    answers = sorted(set(summary.answers) - set(learned.answers))
+    return [
+        *_problem(f"{len(words)} words of {split} are not among those of {training}", words, "use them there"),
+        *_problem(f"{len(answers)} answers of {split} are never given in {training}", answers, "ask for them there"),
+    ]
 
 
 def _read_own(root: Path) -> tuple[dict[str, Summary], list[str]]:
@@ -83,8 +103,12 @@ def _read_own(root: Path) -> tuple[dict[str, Summary], list[str]]:
             splits[split].add(question)
         except BcnError as error:
             broken.append(str(error))
-    more = [f"{len(broken) - SHOWN} more lines of {root / jsonl.FILE} are broken"] if len(broken) > SHOWN else []
-    return splits, broken[:SHOWN] + more
+    more = (
+        [f"{len(broken) - MAX_EXAMPLES} more lines of {root / jsonl.FILE} are broken"]
+        if len(broken) > MAX_EXAMPLES
+        else []
+    )
+    return splits, broken[:MAX_EXAMPLES] + more
 
 
 def _read_clevr(root: Path) -> tuple[dict[str, Summary], list[str]]:
@@ -98,23 +122,23 @@ def _read_clevr(root: Path) -> tuple[dict[str, Summary], list[str]]:
         except BcnError as error:
             broken.append(str(error))
         if not splits[split].files:
-            broken.append(f"{questions_file(root, split)} asks nothing in the split {split}")
+            broken.append(f"{questions_file(root, split)} has no questions of the split {split}")
     return splits, broken
 
 
 def _alike(answers: Iterable[str]) -> list[str]:
-    """Answers that differ in case and spaces only, all of each together: "Yes / yes"."""
-    ways = defaultdict(list)
+    """Groups of answers that differ in case and spaces only: "Yes / yes"."""
+    groups = defaultdict(list)
     for answer in sorted(answers):
-        ways[" ".join(answer.lower().split())].append(answer)
-    return [" / ".join(several) for several in ways.values() if len(several) > 1]
+        groups[" ".join(answer.lower().split())].append(answer)
+    return [" / ".join(group) for group in groups.values() if len(group) > 1]
 
 
-def _images(root: Path, files: dict[str, set[Path]]) -> list[str]:
+def _check_images(root: Path, files: dict[str, set[Path]]) -> list[str]:
     """Images that are missing, unreadable, or in more than one split, by name or by content."""
-    every = sorted(set().union(*files.values()))
-    present = [path for path in every if os.path.isfile(root / path)]  # not Path.is_file: names may be too long
-    missing = sorted(set(every) - set(present))
+    named = sorted(set().union(*files.values()))
+    present = [path for path in named if os.path.isfile(root / path)]  # not Path.is_file: names may be too long
+    missing = sorted(set(named) - set(present))
     unreadable, content = [], defaultdict(set)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, digest in zip(present, pool.map(lambda path: _digest(root / path), present), strict=True):
@@ -124,17 +148,17 @@ def _images(root: Path, files: dict[str, set[Path]]) -> list[str]:
             for split, members in files.items():
                 if path in members:
                     content[digest].add((split, path))
-    shared = [sorted(places) for places in content.values() if len({split for split, _ in places}) > 1]
-    leaks = [" = ".join(f"{path} ({split})" for split, path in places) for places in shared]
+    shared = [sorted(copies) for copies in content.values() if len({split for split, _ in copies}) > 1]
+    leaks = [" = ".join(f"{path} ({split})" for split, path in copies) for copies in shared]
     return [
-        *_some(f"{len(missing)} images are missing", missing, "bring them, or take their questions out"),
-        *_some(f"{len(unreadable)} images cannot be read", unreadable, "save them as PNG or JPEG, with 8 bits"),
-        *_some(f"{len(leaks)} images are in more than one split", leaks, "ask about each in one of them"),
+        *_problem(f"{len(missing)} images are missing", missing, "bring them, or take their questions out"),
+        *_problem(f"{len(unreadable)} images cannot be read", unreadable, "save them as PNG or JPEG, with 8 bits"),
+        *_problem(f"{len(leaks)} images are in more than one split", leaks, "ask about each in one of them"),
     ]
 
 
 def _digest(path: Path) -> bytes | None:
-    """What tells an image from another; None where it cannot be decoded."""
+    """A hash of the pixels; None where the image cannot be decoded."""
     from PIL import Image
 
     try:
@@ -144,9 +168,9 @@ def _digest(path: Path) -> bytes | None:
         return None
 
 
-def _some(problem: str, examples: list[str] | list[Path], remedy: str) -> list[str]:
+def _problem(problem: str, examples: list[str] | list[Path], remedy: str) -> list[str]:
     """The problem with a few examples, where there are any, and what to do about it."""
     if not examples:
         return []
-    more = ", ..." if len(examples) > SHOWN else ""
-    return [f"{problem}: {', '.join(map(str, examples[:SHOWN]))}{more}; {remedy}"]
+    more = ", ..." if len(examples) > MAX_EXAMPLES else ""
+    return [f"{problem}: {', '.join(map(str, examples[:MAX_EXAMPLES]))}{more}; {remedy}"]

