@@ -167,47 +167,6 @@ def test_the_five_families_are_those_of_the_kinds() -> None:
     assert sum(len(KINDS[part]) for part in groups.values()) == 13
 
 
-def test_splits_of_published_clevr(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bcn.data.vqa.sources.HELD_OUT", 3)
-    parts: list[Any] = [open_dataset("clevr-v1.0", split) for split in ("train", "val", "test")]
-    assert [len(part) for part in parts] == [5, 3, 4]
-    assert not set(parts[0].rows[:, 0]) & set(parts[1].rows[:, 0])
-    assert [len(open_dataset("clevr-v1.0", split, images=2)) for split in ("train", "val", "test")] == [2, 2, 2]
-    with pytest.raises(BcnError, match=r"4 images were asked of clevr-v1\.0 val, which has 3"):
-        open_dataset("clevr-v1.0", "val", images=4)
-
-
-def test_splits_of_cogent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Condition A is trained on and tested on; valB is there for whoever asks."""
-    monkeypatch.setattr("bcn.data.vqa.sources.HELD_OUT", 2)
-    cogent = clevr_layout(tmp_path / "CLEVR_CoGenT_v1.0", {"trainA": 5, "valA": 3, "valB": 4})
-    parts = {split: open_dataset("clevr-v1.0", split, data=cogent) for split in ("train", "val", "test", "valB")}
-    assert [len(part) for part in parts.values()] == [3, 2, 3, 4]
-    assert len({part.vocabulary for part in parts.values()}) == 1
-    with pytest.raises(BcnError, match=r"has no split 'valC': it has train, val, test, trainA, valA, valB"):
-        open_dataset("clevr-v1.0", "valC", data=cogent)
-
-
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(BcnError, match="bcn clevr make"):
-        open_dataset("clevr-like-v1", "train", data=tmp_path)
-    with pytest.raises(BcnError, match="unpack CLEVR"):
-        open_dataset("clevr-v1.0", "train", data=tmp_path)
-    with pytest.raises(BcnError, match=r"questions\.jsonl"):
-        open_dataset("own", "train", data=tmp_path)
-
-
-def test_words_of_a_model_for_other_data(data: Path) -> None:
-    dataset = open_dataset("clevr-like-v1", "test")
-    words, answers = ("color", "it", "what", "zebra"), ("blue", "red", "2")
-    other = open_dataset("clevr-like-v1", "test", words=words, answers=answers)
-    assert other.vocabulary.decode(other[[0]].question[0, 1]) == ["what", "color", "?", "it"]
-    before, after = dataset[range(5)], other[range(5)]
-    for was, now in zip(before.answer.flatten().tolist(), after.answer.flatten().tolist(), strict=True):
-        name = dataset.answers[was] if was >= 0 else None
-        assert now == (-100 if name is None else answers.index(name) if name in answers else -1)
-
-
 def glove_file(path: Path, words: dict[str, float]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{word} {' '.join([str(value)] * 50)}\n" for word, value in words.items()))

@@ -103,12 +103,9 @@ def _read_own(root: Path) -> tuple[dict[str, Summary], list[str]]:
             splits[split].add(question)
         except BcnError as error:
             broken.append(str(error))
-    more = (
-        [f"{len(broken) - MAX_EXAMPLES} more lines of {root / jsonl.FILE} are broken"]
-        if len(broken) > MAX_EXAMPLES
-        else []
-    )
-    return splits, broken[:MAX_EXAMPLES] + more
+    if (more := len(broken) - MAX_EXAMPLES) > 0:
+        return splits, [*broken[:MAX_EXAMPLES], f"{more} more lines of {root / jsonl.FILE} are broken"]
+    return splits, broken
 
 
 def _read_clevr(root: Path) -> tuple[dict[str, Summary], list[str]]:
