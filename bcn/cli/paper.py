@@ -30,7 +30,7 @@ def recipes(
 
 @app.command()
 def table(
-    name: Annotated[str, typer.Argument(help="Such as table3 or deformation; a wrong name lists them all.")],
+    name: Annotated[str, typer.Argument(help="Such as table3; `bcn recipes` lists the rows of all tables.")],
     scale: ScaleOption = "cpu",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each row: seeds 0, 1, ...")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel; two or more have one thread each.")] = 1,

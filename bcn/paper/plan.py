@@ -64,13 +64,10 @@ def plan_table(
         synthetic: measure on synthetic questions where the data set is missing
     """
     planned = missing(table, scale, seeds, rows, results)
-    estimates = {
-        recipe: measure(recipe, alone=jobs == 1, synthetic=synthetic)
-        for recipe in dict.fromkeys(run.recipe for run in planned)
-    }
-    total = 0.0
-    for recipe, estimate in estimates.items():
-        keep_estimate(results, recipe, estimate)
+    estimates, total = {}, 0.0
+    for recipe in dict.fromkeys(run.recipe for run in planned):
+        estimates[recipe] = measure(recipe, alone=jobs == 1, synthetic=synthetic)
+        keep_estimate(results, recipe, estimates[recipe])
     for run in planned:
         estimate = estimates[run.recipe]
         left = estimate.step_seconds * (estimate.steps - run.steps_done(runs))

@@ -50,3 +50,14 @@ def write_record(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record))
     return path
+
+
+def questions(relational: int, non_relational: int) -> dict[str, Any]:
+    """Metrics of a model that answers questions, correct of 10,000."""
+    return {"relational": share(relational, 10_000), "non_relational": share(non_relational, 10_000)}
+
+
+def cells(text: str, row: str) -> list[str]:
+    """The cells of the row of that name of a markdown table."""
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
