@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.blobs import plain
 from helpers.command import exit_code, finish, start_python
-from torch._C._distributed_c10d import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bcn.errors import BcnError
 from bcn.training.distributed import Ranks, read_ranks

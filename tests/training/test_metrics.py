@@ -33,6 +33,8 @@ def test_counts_by_kind_are_those_of_asking_one_question_at_a_time(relation: nn.
     with torch.no_grad():
         for image in range(11):
             batch = dataset[[image]]
+            assert batch.question is not None
+            assert batch.kind is not None
             for question in range(20):
                 logits = relation(batch.image.float() / 255, batch.question[:, question])
                 kind = dataset.kinds[batch.kind[0, question]]
@@ -64,6 +66,7 @@ class Guess(nn.Module):
 def test_localisation_is_the_root_mean_square_per_coordinate() -> None:
     dataset = open_blobs("test", images=97)
     counts = evaluate(Guess(), dataset, batch_size=10, localise=True)
+    assert dataset.centre is not None
     errors = [coordinate - 0.5 for centre in dataset.centre for coordinate in centre.astype(float)]
     expected = math.sqrt(sum(error**2 for error in errors) / len(errors))
     assert compute_metrics(counts, dataset)["localisation"] == pytest.approx(expected, abs=1e-6)
@@ -141,7 +144,7 @@ def test_models_that_cannot_read_the_data_are_refused() -> None:
     check_fit(create_model("sort-of-clevr/mlp"), sorts, "sort-of-clevr/mlp")
 
 
-def test_the_confusion_is_drawn(tmp_path: Path, relation: nn.Module) -> None:
+def test_the_confusion_matrix_is_drawn(tmp_path: Path, relation: nn.Module) -> None:
     from PIL import Image
 
     dataset = open_dataset("sort-of-clevr-v1", "test", images=4)

@@ -12,6 +12,8 @@ from bcn.training.optim.muon import Muon, find_matrices, orthogonalise
 
 def by_singular_values(matrix: Tensor) -> Tensor:
     """The same by way of the singular values, each brought near 1 by itself, in double precision."""
+    left: Tensor
+    right: Tensor
     left, values, right = torch.linalg.svd(matrix.double(), full_matrices=False)
     values = values / values.square().sum().sqrt()
     for _ in range(5):
@@ -40,7 +42,7 @@ def test_a_step_of_each_weight() -> None:
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for each in (model, with_adam):
         each(image, question).square().sum().backward()
-    grads = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    grads = {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
     Muon(model, 0.01, momentum=0.9).step()
     torch.optim.Adam(with_adam.parameters(), 0.01).step()
     of_adam = dict(with_adam.named_parameters())
@@ -63,8 +65,8 @@ def test_a_step_of_each_weight() -> None:
 def test_momentum_and_weight_decay() -> None:
     """Two steps by hand, of the gradient with its L2 term and nine tenths of the momentum."""
     torch.manual_seed(2)
-    model = nn.Sequential(nn.Linear(6, 4, bias=False), nn.Linear(4, 2))
-    optimiser, weight = Muon(model, 0.1, momentum=0.9, weight_decay=0.5), model[0].weight
+    first = nn.Linear(6, 4, bias=False)
+    optimiser, weight = Muon(nn.Sequential(first, nn.Linear(4, 2)), 0.1, momentum=0.9, weight_decay=0.5), first.weight
     expected, momentum = weight.detach().double(), torch.zeros(4, 6, dtype=torch.double)
     for _ in range(2):
         weight.grad = torch.randn(4, 6)

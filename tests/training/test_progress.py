@@ -13,7 +13,7 @@ from bcn.training.recipe import phases
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the clock shows."""
     shown = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: shown[0])
+    monkeypatch.setattr("bcn.training.progress.time.monotonic", lambda: shown[0])
     return shown
 
 
@@ -23,11 +23,11 @@ def test_the_time_left_is_that_of_steps_which_are_alike(now: list[float], capsys
     said = []
     for step in range(30):
         if step in (0, 10):
-            progress.begin(*(("sight", 10) if step < 10 else ("main", 30)))
+            progress.begin(*(("curriculum", 10) if step < 10 else ("main", 30)))
         now[0] += 60 if step < 10 else 120
         progress.step(0, 1, lambda: 0.5)
         said.append(capsys.readouterr().err.split(", ")[-1].strip())
-    assert said[4] == "5.0 min left of sight"
+    assert said[4] == "5.0 min left of curriculum"
     assert said[10] == "38.0 min left"
     assert said[19] == "20.0 min left"
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from helpers.blobs import SIZES, install, normed, plain
+from torch import Tensor, nn
 
 from bcn.cli import main
+from bcn.data.dataset import Batch
 from bcn.errors import BcnError
 from bcn.paper.tables import find_recipe
 from bcn.training.interrupts import Interrupted
@@ -49,15 +50,15 @@ def start(target: Callable[[], object], at_step: int, then: Callable[[], None]) 
     """The exit code of a process that does something to itself as it begins a step: from outside one would be late."""
     step = Trainer.step
 
-    def counted(self: Trainer, *given: Any, **named: Any) -> torch.Tensor:
+    def counted(self: Trainer, loss: nn.Module, batch: Batch, *, answers: int) -> Tensor:
         nonlocal at_step
         at_step -= 1
         if at_step == 0:
             then()
-        return step(self, *given, **named)
+        return step(self, loss, batch, answers=answers)
 
     def run() -> None:
-        setattr(Trainer, "step", counted)  # noqa: B010, as mypy lets no method be assigned
+        Trainer.step = counted  # type: ignore[method-assign, assignment]
         target()
 
     process = FORK.Process(target=run)
@@ -79,9 +80,9 @@ def die_after(calls: int) -> None:
     sys.setprofile(counted)
 
 
-def figures(run: Path) -> dict[str, object]:
-    """All of a record but what the clock or the number of sessions decides."""
-    record = json.loads((run / "record.json").read_text())
+def deterministic(run: Path) -> dict[str, object]:
+    """All of a record but what depends on the clock or the number of sessions."""
+    record: dict[str, Any] = json.loads((run / "record.json").read_text())
     for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
         del record[key]
     for point in record["curve"]:
@@ -92,7 +93,7 @@ def figures(run: Path) -> dict[str, object]:
 def assert_same(run: Path, undisturbed: Path) -> None:
     for name in ("last.safetensors", "best.safetensors"):
         assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
-    assert figures(run) == figures(undisturbed)
+    assert deterministic(run) == deterministic(undisturbed)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +140,8 @@ def test_a_signal_saves_and_tells_how_to_go_on(
     assert json.loads((run / "record.json").read_text())["sessions"] == 2
 
 
-def stop_in_validation(
-    validate: Callable[[Trainer, Progress], None],
+def stop_in_end_epoch(
+    end_epoch: Callable[[Trainer, Progress], None],
     stopped_by: type[BaseException],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -149,7 +150,7 @@ def stop_in_validation(
     recipe = plain("smoke")
     train(recipe, seed=0, runs=tmp_path / "undisturbed")
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "end_epoch", validate)
+        patch.setattr(Trainer, "end_epoch", end_epoch)
         with pytest.raises(stopped_by):
             train(recipe, seed=0, runs=tmp_path / "stopped")
     (run,) = (tmp_path / "stopped").iterdir()
@@ -159,26 +160,26 @@ def stop_in_validation(
 
 
 def test_a_signal_during_validation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validate = Trainer.end_epoch
+    end_epoch = Trainer.end_epoch
 
     def interrupted(self: Trainer, progress: Progress) -> None:
         if self.state.position.epoch == 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        validate(self, progress)
+        end_epoch(self, progress)
 
-    stop_in_validation(interrupted, Interrupted, tmp_path, monkeypatch)
+    stop_in_end_epoch(interrupted, Interrupted, tmp_path, monkeypatch)
 
 
 def test_an_epoch_that_is_validated_again_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped after the line of an epoch and before its checkpoint, with a checkpoint of its last step there."""
-    validate = Trainer.end_epoch
+    end_epoch = Trainer.end_epoch
 
     def stopped(self: Trainer, progress: Progress) -> None:
         self.save()
-        validate(self, progress)
+        end_epoch(self, progress)
         raise KeyboardInterrupt
 
-    stop_in_validation(stopped, KeyboardInterrupt, tmp_path, monkeypatch)
+    stop_in_end_epoch(stopped, KeyboardInterrupt, tmp_path, monkeypatch)
 
 
 def test_what_was_removed_of_a_finished_run_is_written_again(tmp_path: Path) -> None:
