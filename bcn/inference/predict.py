@@ -1,12 +1,19 @@
 """The answers of a model to every question of a data set, in the order of its file."""
 
-from typing import NamedTuple
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from bcn.data.vqa.dataset import QuestionDataset
+from bcn.errors import BcnError
+from bcn.io import atomic_write
+from bcn.models.registry import image_shape
+from bcn.training.environment import default_threads, keep_memory
 from bcn.training.forward import check_fit, forward
+from bcn.training.weights import load_model
 
 
 class Prediction(NamedTuple):
@@ -35,3 +42,29 @@ def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size
                 index, line = int(dataset.question_index[question]), int(dataset.position[question])
                 predictions[line] = Prediction(index, dataset.answers[answer])
     return [predictions[line] for line in sorted(predictions)]
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file that `write_predictions` cannot write."""
+    if path.suffix not in (".txt", ".json"):
+        raise BcnError(f"--out {path}: give a name that ends in .txt, an answer per line, or in .json")
+
+
+def write_predictions(predictions: list[Prediction], path: Path) -> None:
+    """Write the answers, one per line, or with their `question_index` as JSON."""
+    if path.suffix == ".json":
+        text = json.dumps([prediction._asdict() for prediction in predictions])
+    else:
+        text = "\n".join(prediction.answer for prediction in predictions)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text + "\n")
+
+
+def load_question_model(weights: Path) -> tuple[nn.Module, dict[str, Any], int]:
+    """A model that takes questions in words, its description, and the width and height of its images."""
+    keep_memory()
+    torch.set_num_threads(default_threads())
+    model, description = load_model(weights)
+    if "words" not in description:
+        raise BcnError(f"{weights} holds {description['model']}, which is not asked in words: give a model of CLEVR's")
+    return model, description, image_shape(description["model"])[1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bcn.data.clevr_like.make import Order, make_clevr_like
+from bcn.data.clevr_like.make import SplitSpec, make_clevr_like
 from bcn.data.dataset import Dataset
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.load import open_questions
@@ -50,7 +50,7 @@ def fresh_images(entry: dict[str, Any], reasoner: Reasoner, directory: Path) -> 
     if entry["data"] != "clevr-like-v1":
         return open_dataset(entry["data"], "test", images=FRESH, seed=12345)
     pytest.importorskip("numba", reason="needs the extra render")
-    make_clevr_like(directory, Order("test", seed=12345), FRESH // 10, done=lambda _: None)
+    make_clevr_like(directory, SplitSpec("test", seed=12345), FRESH // 10, done=lambda _: None)
     words, answers = reasoner.description["words"], reasoner.description["answers"]
     return open_questions(directory, "test", vocabulary=Vocabulary(tuple(words)), answers=answers)
 

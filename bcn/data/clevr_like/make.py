@@ -1,10 +1,10 @@
-"""Make clevr-like-v1 in CLEVR's layout, in parts of 100 images: the unit of processes, of shards and of going on later.
+"""Make clevr-like-v1 in CLEVR's layout, in parts of 100 images, the unit of processes, shards and resuming.
 
-What is ordered stands in `parts/<split>.json` before the first picture is there. A part is pictures, and when they are
-there a file in `parts/`: a line with what was ordered, and one for each image, {"scene", "questions"}. When all parts
-of a split are there, they are joined to `scenes/CLEVR_<split>_scenes.json` and
-`questions/CLEVR_<split>_questions.json`, by whoever makes the last of them, or by `bcn data check` where they were made
-apart and copied together. More images can be ordered later: the parts serve again.
+The specification of a split is written to `parts/<split>.json` before its first image. A part is its images, and then a
+file in `parts/`: a line with the specification, and one for each image, {"scene", "questions"}. When all parts of a
+split exist, they are joined to `scenes/CLEVR_<split>_scenes.json` and `questions/CLEVR_<split>_questions.json`, by the
+process that makes the last of them, or by `bcn data check` where shards were made on several machines and copied
+together. A split can grow later: existing parts are reused.
 """
 
 import json
@@ -27,8 +27,8 @@ PART = 100
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is made. It stands in the files, and another order for the same place is refused."""
+class SplitSpec:
+    """What a split is made with. Its files say so, and another specification for the same directory is refused."""
 
     split: str = "train"
     seed: int = 0
@@ -46,23 +46,32 @@ class Order:
 
 def make_clevr_like(
     directory: Path,
-    order: Order,
+    spec: SplitSpec,
     images: int,
     *,
     shard: tuple[int, int] = (1, 1),
     jobs: int = 1,
     done: Callable[[int], None] = print,
 ) -> bool:
-    """Make what is missing of shard 1, 2, ... of so many, and join if that was all; whether the split is whole.
+    """Make what is missing of a shard, and join the split if no part of it is missing then.
 
-    `done` hears the number of images as parts are finished. A split grows, and never shrinks.
+    A split can grow, and never shrinks.
+
+    Args:
+        images: in the whole split.
+        shard: number of the shard, from 1 on, and how many there are.
+        jobs: processes.
+        done: called with the number of images of each part that is finished.
+
+    Returns:
+        Whether the split is whole.
     """
     number, shards = shard
     if not 1 <= number <= shards:
         raise BcnError(f"shard {number}/{shards} was given: accepted are 1/{shards} to {shards}/{shards}")
     require_tracer()
-    _claim(directory, order, images)
-    tasks = [(directory, order, images, indices) for indices in share(images, shard)]
+    _reserve(directory, spec, images)
+    tasks = [(directory, spec, images, indices) for indices in shard_parts(images, shard)]
     if jobs == 1:
         for count in map(_make_part, tasks):
             done(count)
@@ -71,80 +80,80 @@ def make_clevr_like(
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
             for count in pool.map(_make_part, tasks):
                 done(count)
-    return join(directory, order, images)
+    return join(directory, spec, images)
 
 
-def share(images: int, shard: tuple[int, int]) -> list[range]:
-    """The images of each part that a shard makes."""
+def shard_parts(images: int, shard: tuple[int, int]) -> list[range]:
+    """The indices of the images of each part of a shard."""
     return _parts(images)[shard[0] - 1 :: shard[1]]
 
 
-def _claim(directory: Path, order: Order, images: int) -> None:
-    """Refuse a place where something else is, or was ordered; else note what is ordered."""
-    claim = directory / "parts" / f"{order.split}.json"
-    parts = _files(directory, order.split)
-    ordered = {path: _head(path) for path in parts}
-    if claim.exists():
-        ordered[claim] = {"info": read_json(claim, f"remove {directory}, and make it again"), "images": 0}
-    for path, there in ordered.items():
-        if there["info"] != asdict(order):
+def _reserve(directory: Path, spec: SplitSpec, images: int) -> None:
+    """Write down the specification; refuse a directory that has another, more images, or files of somebody else."""
+    reserved = directory / "parts" / f"{spec.split}.json"
+    existing = {path: _read_header(path) for path in _part_files(directory, spec.split)}
+    if reserved.exists():
+        existing[reserved] = {"info": read_json(reserved, f"remove {directory}, and make it again"), "images": 0}
+    for path, header in existing.items():
+        if header["info"] != asdict(spec):
             raise BcnError(
-                f"{path} was made with {there['info']}, not with {asdict(order)}: give these, or another directory"
+                f"{path} was made with {header['info']}, not with {asdict(spec)}: give these, or another directory"
             )
-        if there["images"] > images:
+        if header["images"] > images:
             raise BcnError(
-                f"{images} images of {order.split} were ordered, and {there['images']} before: "
-                f"order {there['images']} or more, or give another directory"
+                f"{images} images of {spec.split} were asked for, and {header['images']} before: "
+                f"give {header['images']} or more, or another directory"
             )
-    foreign = [path for path in _joined(directory, order).values() if path.exists() and not is_clevr_like(path)]
-    if not ordered:
-        foreign += sorted(_picture(directory, order, 0).parent.glob("*"))
+    foreign = [path for path in _joined_files(directory, spec).values() if path.exists() and not is_clevr_like(path)]
+    if not existing:
+        foreign += sorted(_image_file(directory, spec, 0).parent.glob("*"))
     if foreign:
-        raise BcnError(f"{foreign[0]} is there, and was not made by this command: give another directory")
-    if not claim.exists():
-        write_json(claim, asdict(order))
+        raise BcnError(f"{foreign[0]} exists, and was not made by this command: give another directory")
+    if not reserved.exists():
+        write_json(reserved, asdict(spec))
 
 
-def join(directory: Path, order: Order, images: int) -> bool:
-    """Write the files of scenes and questions if all parts are there; whether they are."""
+def join(directory: Path, spec: SplitSpec, images: int) -> bool:
+    """Write the files of scenes and questions if all parts exist; whether they do."""
     parts = _parts(images)
-    if not all(_is_whole(directory, order, indices) for indices in parts):
+    if not all(_is_whole(directory, spec, indices) for indices in parts):
         return False
-    info = json.dumps(asdict(order) | {"images": images})
-    heads = {key: f'{{"info": {info}, "{key}": [\n' for key in ("scenes", "questions")}
+    info = json.dumps(asdict(spec) | {"images": images})
+    first_lines = {key: f'{{"info": {info}, "{key}": [\n' for key in ("scenes", "questions")}
 
-    def old() -> list[str]:  # a file that was written again would be decoded again
-        paths = _joined(directory, order)
-        return [key for key, head in heads.items() if not paths[key].exists() or _first_line(paths[key]) != head]
+    def outdated() -> list[str]:  # writing a file anew would have its images decoded anew
+        paths = _joined_files(directory, spec)
+        return [key for key, line in first_lines.items() if not paths[key].exists() or _first_line(paths[key]) != line]
 
-    if not old():
+    if not outdated():
         return True
-    with locked(directory / "parts" / f"{order.split}.lock"):
-        for key in old():
-            with atomic_write(_joined(directory, order)[key]) as temporary, open(temporary, "w") as file:
-                file.write(heads[key])
-                for position, text in enumerate(_entries(directory, order, parts, key)):
+    with locked(directory / "parts" / f"{spec.split}.lock"):
+        for key in outdated():
+            with atomic_write(_joined_files(directory, spec)[key]) as temporary, open(temporary, "w") as file:
+                file.write(first_lines[key])
+                for position, text in enumerate(_entries(directory, spec, parts, key)):
                     file.write(",\n" * (position > 0) + text)
                 file.write("\n]}\n")
     return True
 
 
 def join_parts(directory: Path) -> list[str]:
-    """Join the parts of every split as far as they were copied together; what is missing, in sentences."""
+    """Join the parts of every split that is complete; what the others lack, in sentences."""
     problems = []
     for split in sorted({path.name.rpartition("-")[0] for path in (directory / "parts").glob("*-*.jsonl")}):
-        heads = [_head(path) for path in _files(directory, split)]
-        if any(head["info"] != heads[0]["info"] for head in heads):
-            problems.append(f"the parts of {split} were made with different orders: make them again with one")
+        headers = [_read_header(path) for path in _part_files(directory, split)]
+        if any(header["info"] != headers[0]["info"] for header in headers):
+            problems.append(f"the parts of {split} were made with different specifications: make them again with one")
             continue
-        order, images = Order(**heads[0]["info"]), max(head["images"] for head in heads)
-        if not join(directory, order, images):
-            missing = [part for part in _parts(images) if not _is_whole(directory, order, part)]
-            some = ", ".join(f"{part.start} to {part.stop - 1}" for part in missing[:5]) + ", ..." * (len(missing) > 5)
+        spec, images = SplitSpec(**headers[0]["info"]), max(header["images"] for header in headers)
+        if not join(directory, spec, images):
+            missing = [part for part in _parts(images) if not _is_whole(directory, spec, part)]
+            ranges = [f"{part.start} to {part.stop - 1}" for part in missing]
+            examples = ", ".join(ranges[:5] + ["..."] * (len(ranges) > 5))
             problems.append(
-                f"{split} lacks {sum(map(len, missing)):,} of {images:,} images ({some}): make the other shards, "
+                f"{split} lacks {sum(map(len, missing)):,} of {images:,} images ({examples}): make the other shards, "
                 f"or all that is missing with bcn clevr make {directory} --split {split} --images {images} "
-                f"--seed {order.seed} --size {order.size}"
+                f"--seed {spec.seed} --size {spec.size}"
             )
     return problems
 
@@ -153,22 +162,22 @@ def _parts(images: int) -> list[range]:
     return [range(start, min(start + PART, images)) for start in range(0, images, PART)]
 
 
-def _files(directory: Path, split: str) -> list[Path]:
-    """The parts of a split that are there."""
-    every = sorted((directory / "parts").glob("*-*.jsonl"))
-    return [path for path in every if path.name.rpartition("-")[0] == split]
+def _part_files(directory: Path, split: str) -> list[Path]:
+    """The parts of a split that exist."""
+    paths = sorted((directory / "parts").glob("*-*.jsonl"))
+    return [path for path in paths if path.name.rpartition("-")[0] == split]
 
 
-def _file(directory: Path, order: Order, indices: range) -> Path:
-    return directory / "parts" / f"{order.split}-{indices.start:06d}.jsonl"
+def _part_file(directory: Path, spec: SplitSpec, indices: range) -> Path:
+    return directory / "parts" / f"{spec.split}-{indices.start:06d}.jsonl"
 
 
-def _joined(directory: Path, order: Order) -> dict[str, Path]:
-    return {key: directory / key / f"CLEVR_{order.split}_{key}.json" for key in ("scenes", "questions")}
+def _joined_files(directory: Path, spec: SplitSpec) -> dict[str, Path]:
+    return {key: directory / key / f"CLEVR_{spec.split}_{key}.json" for key in ("scenes", "questions")}
 
 
-def _picture(directory: Path, order: Order, index: int) -> Path:
-    return directory / "images" / order.split / f"CLEVR_{order.split}_{index:06d}.png"
+def _image_file(directory: Path, spec: SplitSpec, index: int) -> Path:
+    return directory / "images" / spec.split / f"CLEVR_{spec.split}_{index:06d}.png"
 
 
 def _first_line(path: Path) -> str:
@@ -176,55 +185,55 @@ def _first_line(path: Path) -> str:
         return file.readline()
 
 
-def _head(path: Path) -> Any:
-    """What was ordered: {"info", "images"}."""
+def _read_header(path: Path) -> Any:
+    """The first line of a part: {"info", "images"}."""
     try:
-        head = json.loads(_first_line(path))
-        Order(**head["info"])
-        return {"info": head["info"], "images": int(head["images"])}
+        header = json.loads(_first_line(path))
+        SplitSpec(**header["info"])
+        return {"info": header["info"], "images": int(header["images"])}
     except (ValueError, KeyError, TypeError) as error:
         raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
 
 
-def _is_written(directory: Path, order: Order, indices: range) -> bool:
-    path = _file(directory, order, indices)
-    return path.exists() and path.read_text().count("\n") > len(indices)  # the first line is the order
+def _is_written(directory: Path, spec: SplitSpec, indices: range) -> bool:
+    path = _part_file(directory, spec, indices)
+    return path.exists() and path.read_text().count("\n") > len(indices)  # the first line is the header
 
 
-def _is_whole(directory: Path, order: Order, indices: range) -> bool:
-    pictures = all(_picture(directory, order, index).exists() for index in indices)
-    return pictures and _is_written(directory, order, indices)
+def _is_whole(directory: Path, spec: SplitSpec, indices: range) -> bool:
+    rendered = all(_image_file(directory, spec, index).exists() for index in indices)
+    return rendered and _is_written(directory, spec, indices)
 
 
-def _entries(directory: Path, order: Order, parts: list[range], key: str) -> Iterator[str]:
+def _entries(directory: Path, spec: SplitSpec, parts: list[range], key: str) -> Iterator[str]:
     """The scenes or the questions of all parts, as JSON; never more than a part in memory."""
     for indices in parts:
-        path = _file(directory, order, indices)
+        path = _part_file(directory, spec, indices)
         for line in path.read_text().splitlines()[1 : len(indices) + 1]:
             try:
                 entry = json.loads(line)
-                asked, scene = entry["questions"], entry["scene"]
+                questions, scene = entry["questions"], entry["scene"]
             except (ValueError, KeyError, TypeError) as error:
                 raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
-            yield from map(json.dumps, asked if key == "questions" else [scene])
+            yield from map(json.dumps, questions if key == "questions" else [scene])
 
 
-def _make_part(task: tuple[Path, Order, int, range]) -> int:
-    """Make a part, leaving what is there already; how many images it has."""
+def _make_part(task: tuple[Path, SplitSpec, int, range]) -> int:
+    """Make what is missing of a part; how many images it has."""
     from PIL import Image
 
-    directory, order, images, indices = task
-    if _is_whole(directory, order, indices):
+    directory, spec, images, indices = task
+    if _is_whole(directory, spec, indices):
         return len(indices)
-    lines = [json.dumps({"info": asdict(order), "images": images})]
+    lines = [json.dumps({"info": asdict(spec), "images": images})]
     for index in indices:
-        scene = make_scene(index, split=order.split, seed=order.seed)
-        path = _picture(directory, order, index)
+        scene = make_scene(index, split=spec.split, seed=spec.seed)
+        path = _image_file(directory, spec, index)
         if not path.exists():
-            picture = Image.fromarray(render_scene(scene, width=order.size, height=order.size))
+            image = Image.fromarray(render_scene(scene, width=spec.size, height=spec.size))
             with atomic_write(path) as temporary:
-                picture.save(temporary, format="PNG")
-        lines.append(json.dumps({"scene": scene, "questions": make_questions(scene, seed=order.seed)}))
-    with atomic_write(_file(directory, order, indices)) as temporary:
+                image.save(temporary, format="PNG")
+        lines.append(json.dumps({"scene": scene, "questions": make_questions(scene, seed=spec.seed)}))
+    with atomic_write(_part_file(directory, spec, indices)) as temporary:
         temporary.write_text("\n".join(lines) + "\n")
     return len(indices)
