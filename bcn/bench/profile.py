@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from bcn.bench.jobs import Form, Job, build, inputs, training
 from bcn.bench.measure import alternate, threads
 from bcn.layers.fused.sum import pooled_sum
-from bcn.layers.pointwise import rows
 from bcn.layers.relation import MultiRelation
+from bcn.layers.rows import rows
 from bcn.training.environment import keep_memory
 
 MODEL = "sort-of-clevr/multirn-h"
@@ -71,7 +71,7 @@ def relation_sections(form: Form, model: Any, map_BCHW: Tensor, question: Tensor
     assert relation.broadcast is not None
     broadcast, first, (rest,) = relation.broadcast, relation.g.first, relation.g.rest
     owner = torch.arange(len(given)).repeat_interleave(question.shape[1])
-    planes = rows(broadcast.planes_like(given))
+    planes = rows(broadcast.coordinates(given))
     with torch.no_grad():
         base = first.forward_rows(rows(given), None, planes, None)
         _, of_vector, _, of_question = first.parts()

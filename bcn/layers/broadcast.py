@@ -1,18 +1,25 @@
 """The Broadcasting Convolutional Network (section 2 of the paper).
 
-B images, n' channels of the input map of H x W = n positions, K channels of the broadcast vector, P coordinate planes.
+Equation 1 with real concatenations is in `bcn.layers.reference`; this is the same function, and the same parameters,
+without building [F, C] and without holding the map that the maximum is taken of.
+
+B images, F the input map of n' channels and H x W = n positions, C its P coordinate planes, k the 1x1 convolutions,
+K channels of the broadcast vector.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
-from bcn.layers.coordinates import check_planes, coordinate_planes
-from bcn.layers.fused.max import pooled_max, through
-from bcn.layers.pointwise import Pointwise, as_map, check_map, check_sizes, rows
+from bcn.layers.coordinates import check_planes, planes_like
+from bcn.layers.fused.max import pooled_max
+from bcn.layers.pointwise import Pointwise, further_layers
+from bcn.layers.rows import as_map, check_map, rows
+
+POOLS = ("max", "average")
 
 
 class SkipConv(nn.Module):
@@ -20,6 +27,11 @@ class SkipConv(nn.Module):
 
     >>> SkipConv(24, (64, 64, 128), planes="xyr")(torch.rand(2, 24, 8, 8)).shape
     torch.Size([2, 128, 8, 8])
+
+    Args:
+        channels: of the map.
+        sizes: the channels of each convolution.
+        planes, origin: the coordinate planes, see `coordinate_planes`.
     """
 
     def __init__(
@@ -27,48 +39,25 @@ class SkipConv(nn.Module):
     ) -> None:
         super().__init__()
         check_planes(planes, origin)
-        check_sizes(channels, sizes)
         self.planes, self.origin = planes, origin
-        self.out_channels = sizes[-1]
         self.k = Pointwise((channels, len(planes)), sizes)
-
-    def planes_like(self, map_BCHW: Tensor) -> Tensor:
-        """C, the coordinate planes of a map: (P, H, W)."""
-        check_map(map_BCHW, self.k.first.channels[0])
-        height, width = map_BCHW.shape[-2:]
-        return coordinate_planes(height, width, self.planes, self.origin, dtype=map_BCHW.dtype, device=map_BCHW.device)
-
-    def first(self, map_BCHW: Tensor) -> Tensor:
-        """The first convolution of [F, C] * k before its ReLU: rows (B, n, S)."""
-        return self.k.first.forward_rows(rows(map_BCHW), rows(self.planes_like(map_BCHW)))
-
-    def rest(self) -> tuple[list[Tensor], list[Tensor]]:
-        """The weights and biases of the further convolutions."""
-        biases = [layer.bias for layer in self.k.rest if layer.bias is not None]
-        return [layer.weight.flatten(1) for layer in self.k.rest], biases
+        self.out_channels = sizes[-1]
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        return as_map(through(self.first(map_BCHW), *self.rest()).relu_(), map_BCHW)
+        last_BnK = further_layers(self._first_layer(map_BCHW), *self.k.rest_parameters())
+        return as_map(last_BnK.relu_(), map_BCHW)
+
+    def coordinates(self, map_BCHW: Tensor) -> Tensor:
+        """C, the coordinate planes of a map: (P, H, W)."""
+        return planes_like(map_BCHW, self.planes, self.origin)
+
+    def _first_layer(self, map_BCHW: Tensor) -> Tensor:
+        """The first convolution over [F, C], before its ReLU: rows (B, n, S)."""
+        check_map(map_BCHW, self.k.first.channels[0])
+        return self.k.first.forward_rows(rows(map_BCHW), rows(self.coordinates(map_BCHW)))
 
     def extra_repr(self) -> str:
         return f"planes={self.planes!r}, origin={self.origin!r}"
-
-
-def _max(first_BnS: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
-    value_BK, position_BK = pooled_max(first_BnS, weights, biases)
-    return value_BK.relu(), position_BK
-
-
-def _average(first_BnS: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The mean comes from everywhere; its position is where the channel is strongest."""
-    last_BnK = through(first_BnS, weights, biases)
-    return F.relu(last_BnK).mean(dim=1), last_BnK.argmax(dim=1)
-
-
-POOLS: dict[str, Callable[[Tensor, list[Tensor], list[Tensor]], tuple[Tensor, Tensor]]] = {
-    "max": _max,
-    "average": _average,
-}
 
 
 class BroadcastConv(SkipConv):
@@ -77,6 +66,12 @@ class BroadcastConv(SkipConv):
     >>> bcn = BroadcastConv(24, (64, 64, 128))
     >>> bcn(torch.rand(2, 24, 8, 6)).shape  # 128 broadcast channels and 3 planes
     torch.Size([2, 131, 8, 6])
+
+    Args:
+        channels: of the map.
+        sizes: the channels of each convolution of k; the last is K.
+        planes, origin: the coordinate planes, see `coordinate_planes`.
+        pool: "max" as in equation 1, or "average", a row of table 1.
     """
 
     def __init__(
@@ -93,15 +88,23 @@ class BroadcastConv(SkipConv):
             raise BcnError(f"pool {pool!r} is unknown: accepted are {' and '.join(map(repr, POOLS))}")
         self.pool = pool
 
-    def pooled(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
-        """The vector that is broadcast, (B, K), and the position, counted row by row, that each channel came from."""
-        return POOLS[self.pool](self.first(map_BCHW), *self.rest())
-
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        (vector_BK, _), planes = self.pooled(map_BCHW), self.planes_like(map_BCHW)
-        size = map_BCHW.shape[-2:]
-        everywhere = vector_BK[:, :, None, None].expand(-1, -1, *size)  # E, the expansion
-        return torch.cat([everywhere, planes.expand(map_BCHW.shape[0], -1, -1, -1)], dim=1)
+        vector_BK, _ = self.pooled(map_BCHW)  # max([F, C] * k)
+        expanded_BKHW = vector_BK[:, :, None, None].expand(-1, -1, *map_BCHW.shape[-2:])  # E(..., h, w)
+        planes_BPHW = self.coordinates(map_BCHW).expand(map_BCHW.shape[0], -1, -1, -1)  # C
+        return torch.cat([expanded_BKHW, planes_BPHW], dim=1)
+
+    def pooled(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+        """max([F, C] * k), the vector that is broadcast (B, K), and the position n that each channel came from.
+
+        An average comes from everywhere; its position is where the channel is largest.
+        """
+        first_BnS, rest = self._first_layer(map_BCHW), self.k.rest_parameters()
+        if self.pool == "average":
+            last_BnK = further_layers(first_BnS, *rest)
+            return F.relu(last_BnK).mean(dim=1), last_BnK.argmax(dim=1)
+        value_BK, position_BK = pooled_max(first_BnS, *rest)
+        return value_BK.relu(), position_BK  # ReLU and maximum commute, and here it costs n times less
 
     def activation_map(self, map_BCHW: Tensor) -> Tensor:
         """How many channels each position supplied to the broadcast vector (section 5.4): (B, H, W).

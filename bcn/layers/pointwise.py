@@ -14,36 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
-
-
-def rows(map_BCHW: Tensor) -> Tensor:
-    """A map as (B, n, C), one row per position; a view where the map is in channels_last order.
-
-    Planes (C, H, W) are one map for all images: (1, n, C).
-    """
-    return (map_BCHW if map_BCHW.dim() == 4 else map_BCHW[None]).flatten(2).transpose(1, 2)
-
-
-def as_map(rows_BnC: Tensor, like_BCHW: Tensor) -> Tensor:
-    """Rows as (B, C, H, W) again: a view, in channels_last order."""
-    return rows_BnC.transpose(1, 2).view(rows_BnC.shape[0], rows_BnC.shape[2], *like_BCHW.shape[-2:])
-
-
-def check_sizes(channels: int, sizes: Sequence[int]) -> None:
-    """Refuse what no 1x1 convolutions can have."""
-    whole = isinstance(sizes, Sequence) and all(type(size) is int and size > 0 for size in (channels, *sizes))
-    if not whole or not sizes:
-        raise BcnError(
-            f"channels={channels!r}, sizes={sizes!r}: accepted are whole numbers above 0, and at least one size, the "
-            "channels of each 1x1 convolution, such as (64, 64)"
-        )
-
-
-def check_map(map_BCHW: Tensor, channels: int) -> None:
-    if map_BCHW.dim() != 4 or map_BCHW.shape[1] != channels or 0 in map_BCHW.shape[2:]:
-        raise BcnError(
-            f"the map has the shape {tuple(map_BCHW.shape)}: accepted is (B, {channels}, H, W), H and W above 0"
-        )
+from bcn.layers.rows import as_map, rows
 
 
 class ConcatConv1x1(nn.Conv2d):
@@ -72,7 +43,7 @@ class ConcatConv1x1(nn.Conv2d):
     def forward_rows(self, *sources: Tensor | None) -> Tensor:
         """The same over rows: maps (B, n, S), planes (1, n, S), vectors (B, S); gives (B, n, K).
 
-        The share of a source that is None is left out, for a caller that adds it later.
+        The part of a source that is None is left out, for a caller that adds it later.
         """
         everywhere, constant = [], self.bias
         for source, weight in zip(sources, self.parts(), strict=True):
@@ -91,9 +62,10 @@ class ConcatConv1x1(nn.Conv2d):
 
 
 class Pointwise(nn.ModuleList):
-    """1x1 convolutions of these sizes one after the other, the first over a concatenation."""
+    """1x1 convolutions with these numbers of channels one after the other, the first over a concatenation."""
 
     def __init__(self, channels: Sequence[int], sizes: Sequence[int]) -> None:
+        _check_sizes(channels[0], sizes)
         super().__init__([ConcatConv1x1(channels, sizes[0])])
         self.extend(ConcatConv1x1((narrow,), wide) for narrow, wide in pairwise(sizes))
 
@@ -104,3 +76,23 @@ class Pointwise(nn.ModuleList):
     @property
     def rest(self) -> list[ConcatConv1x1]:
         return [cast(ConcatConv1x1, layer) for layer in list(self)[1:]]
+
+    def rest_parameters(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Weights (K, S) and biases (K,) of the convolutions after the first."""
+        return [layer.weight.flatten(1) for layer in self.rest], [cast(Tensor, layer.bias) for layer in self.rest]
+
+
+def further_layers(hidden: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
+    """From the first layer before its ReLU to the last layer before its ReLU; channels are the last dimension."""
+    for weight, bias in zip(weights, biases, strict=True):
+        hidden = F.linear(hidden.relu(), weight, bias)
+    return hidden
+
+
+def _check_sizes(channels: int, sizes: Sequence[int]) -> None:
+    whole = isinstance(sizes, Sequence) and all(type(size) is int and size > 0 for size in (channels, *sizes))
+    if not whole or not sizes:
+        raise BcnError(
+            f"channels={channels!r}, sizes={sizes!r}: accepted are whole numbers above 0, and at least one size, the "
+            "channels of each 1x1 convolution, such as (64, 64)"
+        )

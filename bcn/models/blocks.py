@@ -57,7 +57,7 @@ class Broadcasting(nn.Module):
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         vector_BK, _ = self.broadcast.pooled(map_BCHW)
-        reduced: Tensor = self.reduce(map_BCHW, vector_BK, self.broadcast.planes_like(map_BCHW))
+        reduced: Tensor = self.reduce(map_BCHW, vector_BK, self.broadcast.coordinates(map_BCHW))
         return reduced.relu_()
 
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
-from bcn.layers.pointwise import rows
 from bcn.layers.relation import MultiRelation
+from bcn.layers.rows import rows
 from bcn.models.registry import create_model, image_shape
 from bcn.models.relation_model import QuestionAnswerer, RelationModel
 from bcn.training.losses import answer_loss

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bcn.layers.baselines.deformable import Deform, resample, resample_in_torch
-from bcn.layers.fused import native as kernel
+from bcn.layers.fused.native import load_library
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
 
@@ -60,7 +60,7 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(resample, (image, offset))
 
 
-compiled = pytest.mark.skipif(kernel.library("resample") is None, reason="the loop was not compiled")
+compiled = pytest.mark.skipif(load_library("resample") is None, reason="the loop was not compiled")
 
 
 @compiled

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from bcn.layers.broadcast import BroadcastConv
-from bcn.layers.fused import native as kernel
+from bcn.layers.fused import native
 from bcn.layers.fused.max import pooled_max
 from bcn.layers.fused.sum import pooled_sum
 from bcn.layers.relation import MultiRelation, PairRelation
 
-VECTORS = [width for width in (16, 8) if width <= kernel.vector_width()]
+VECTORS = [width for width in (16, 8) if width <= native.vector_width()]
 
 
 def by_hand(base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
@@ -61,7 +61,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("width", [*VECTORS, 0], ids=lambda width: f"vector{width}" if width else "torch")
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_exact(name, width, threads, monkeypatch):
-    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    monkeypatch.setattr(native, "vector_width", lambda: width)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -78,7 +78,7 @@ def test_exact(name, width, threads, monkeypatch):
 
 @pytest.mark.parametrize("width", [*VECTORS, 0])
 def test_what_is_not_a_number_is_not_hidden(width, monkeypatch):
-    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    monkeypatch.setattr(native, "vector_width", lambda: width)
     base, shift, owner, weight, bias = problem(2, 4, [0, 0, 1], [64, 64])
     base[0, 1, 5] = torch.nan
     total = pooled_sum(base, shift, owner, [weight], [bias])
@@ -108,7 +108,7 @@ def test_multi_relation_keeps_a_bit_for_each_activation():
     growth = kept_bytes(relation, 20, 10) - kept_bytes(relation, 10, 10)
     activations = 2 * 10 * 100 * 64
     per_question = 2 * 10 * (64 + 64 + 8) * 4  # shifts, sums and indices, which no object multiplies
-    one = activations // 8 if kernel.vector_width() else activations
+    one = activations // 8 if native.vector_width() else activations
     assert growth <= one + per_question
 
 
@@ -117,7 +117,7 @@ def test_pair_relation_keeps_a_bit_for_each_last_activation_of_a_pair():
     few, many = (kept_bytes(relation, 3, size) for size in (4, 8))
     # Four times the objects are sixteen times the pairs, and what is kept for each object grows by four.
     activations = 2 * 3 * (64**2 - 16**2) * 64
-    one = activations // 8 if kernel.vector_width() else activations
+    one = activations // 8 if native.vector_width() else activations
     assert many - few <= one + 3.5 * few
 
 
@@ -159,7 +159,7 @@ MAXIMA = {
 @pytest.mark.parametrize("width", [*VECTORS, 0], ids=lambda width: f"vector{width}" if width else "torch")
 @pytest.mark.parametrize("name", MAXIMA)
 def test_maxima_are_exact(name, width, threads, monkeypatch):
-    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    monkeypatch.setattr(native, "vector_width", lambda: width)
     images, objects, widths = MAXIMA[name]
     base, _, _, *rest = problem(images, objects, [0], widths)
     before = torch.get_num_threads()
@@ -183,7 +183,7 @@ def test_maxima_are_exact(name, width, threads, monkeypatch):
 
 @pytest.mark.parametrize("width", [*VECTORS, 0])
 def test_a_maximum_is_the_first_of_equals_and_hides_nothing(width, monkeypatch):
-    monkeypatch.setattr(kernel, "vector_width", lambda: width)
+    monkeypatch.setattr(native, "vector_width", lambda: width)
     base, _, _, weight, bias = problem(2, 40, [0], [64, 64])
     base[0, 20:] = base[0, :20]
     base[1, 7, 3] = torch.nan

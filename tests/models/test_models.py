@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 
-import bcn.layers.broadcast
-import bcn.layers.relation
+import bcn.layers.coordinates
 from bcn import BcnError, coordinate_planes, create_model, list_models
 from bcn.models.cost import on_meta
 from bcn.models.reference import reference_model
@@ -223,8 +222,7 @@ def test_the_order_of_objects_does_not_matter_but_their_places_do(row: str, monk
     def shuffled_planes(*args: Any, **kwargs: Any) -> Tensor:
         return shuffled(coordinate_planes(*args, **kwargs))
 
-    monkeypatch.setattr(bcn.layers.relation, "coordinate_planes", shuffled_planes)
-    monkeypatch.setattr(bcn.layers.broadcast, "coordinate_planes", shuffled_planes)
+    monkeypatch.setattr(bcn.layers.coordinates, "coordinate_planes", shuffled_planes)
     torch.testing.assert_close(model.relation(shuffled(objects), question), answer, rtol=1e-10, atol=1e-10)
 
 

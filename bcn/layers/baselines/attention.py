@@ -6,7 +6,7 @@ B images of n objects with C channels, Q questions of D numbers about each, K hi
 import torch
 from torch import Tensor, nn
 
-from bcn.layers.pointwise import rows
+from bcn.layers.rows import rows
 
 
 class StackedAttention(nn.Module):

@@ -1,15 +1,18 @@
-"""The deformable rival of table 1: a map is resampled where a small convolution points, before an ordinary convolution.
+"""The deformable baseline of table 1: a map is resampled where a small convolution points, before its convolution.
 
 B images, C channels, H x W positions, N = H * W.
 """
 
 import ctypes
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from bcn.layers.fused import native as kernel
+from bcn.layers.fused import native
+from bcn.layers.fused.dispatch import may_fuse
+from bcn.layers.fused.threads import run_shares, share_images
 
 
 class Deform(nn.Module):
@@ -37,18 +40,18 @@ def resample(map_BCHW: Tensor, offset: Tensor) -> Tensor:
     Not `grid_sample`: its normalised coordinates round, and offsets of zero would not give back the map itself. In C
     for 32-bit floats on the CPU.
     """
-    plain = torch.compiler.is_compiling() or kernel.library("resample") is None
-    if plain or not all(x.is_cpu and x.dtype == torch.float32 for x in (map_BCHW, offset)):
-        return resample_in_torch(map_BCHW, offset)
-    sampled: Tensor = _Resample.apply(map_BCHW, offset)  # type: ignore[no-untyped-call]
-    return sampled
+    fuse = may_fuse(map_BCHW, offset, operator=False) and native.load_library("resample") is not None
+    if fuse and map_BCHW.dtype == offset.dtype == torch.float32:
+        sampled: Tensor = _Resample.apply(map_BCHW, offset)  # type: ignore[no-untyped-call]
+        return sampled
+    return resample_in_torch(map_BCHW, offset)
 
 
 class _Resample(torch.autograd.Function):
-    """The loops of kernel/resample.c, in channels_last order; threads share out the images."""
+    """The loops of csrc/resample.c, in channels_last order; threads share out the images."""
 
     @staticmethod
-    def forward(ctx, map_BCHW: Tensor, offset: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+    def forward(ctx: Any, map_BCHW: Tensor, offset: Tensor) -> Tensor:
         map_BCHW, offset = (x.contiguous(memory_format=torch.channels_last) for x in (map_BCHW, offset))
         ctx.save_for_backward(map_BCHW, offset)
         sampled = torch.empty_like(map_BCHW)
@@ -57,7 +60,7 @@ class _Resample(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         map_BCHW, offset = ctx.saved_tensors
         grad_map, grad_offset = torch.zeros_like(map_BCHW), torch.empty_like(offset)
         grad = grad.contiguous(memory_format=torch.channels_last)
@@ -66,14 +69,14 @@ class _Resample(torch.autograd.Function):
 
 
 def _call(name: str, map_BCHW: Tensor, *others: Tensor) -> None:
-    function = getattr(kernel.library("resample"), name)
+    function = getattr(native.load_library("resample"), name)
     sizes = [ctypes.c_long(size) for size in (*map_BCHW.shape[2:], map_BCHW.shape[1])]
 
     def run(images: range) -> None:
         parts = (x[images.start : images.stop] for x in (map_BCHW, *others))
-        function(ctypes.c_long(len(images)), *sizes, *kernel.pointers(*parts))
+        function(ctypes.c_long(len(images)), *sizes, *native.pointers(*parts))
 
-    kernel.share_out(run, kernel.ranges(len(map_BCHW)))
+    run_shares(run, share_images(len(map_BCHW)))
 
 
 def resample_in_torch(map_BCHW: Tensor, offset: Tensor) -> Tensor:
