@@ -31,7 +31,7 @@ def browser() -> "Iterator[Browser]":
 
 
 @contextmanager
-def opened(browser: "Browser", address: str, *, watch: list[str] | None = None, **options: Any) -> "Iterator[Page]":
+def open_page(browser: "Browser", address: str, *, watch: list[str] | None = None, **options: Any) -> "Iterator[Page]":
     """A page that fails its test when it asks for anything from elsewhere or fails; `watch` is told every request."""
     context = browser.new_context(**options)
     context.set_default_timeout(PATIENCE)
@@ -49,7 +49,7 @@ def opened(browser: "Browser", address: str, *, watch: list[str] | None = None, 
     assert not troubles
 
 
-def settled(page: "Page") -> list[Any]:
+def wait_for_answers(page: "Page") -> list[Any]:
     """Wait until the answers are those about the scene that is shown; give its objects as [x, y, shape]."""
     page.wait_for_function(
         """() => {
@@ -65,11 +65,11 @@ def settled(page: "Page") -> list[Any]:
     return objects
 
 
-def said(page: "Page", kind: str, colour: str) -> str:
+def read_label(page: "Page", kind: str, colour: str) -> str:
     return page.get_attribute(f"button[data-kind={kind}][data-colour={colour}]", "aria-label") or ""
 
 
-def truth(label: str) -> str:
+def right_answer(label: str) -> str:
     parts = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, (.*)", label)
     assert parts, label
     answer, _, verdict = parts.groups()

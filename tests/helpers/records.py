@@ -11,7 +11,7 @@ from bcn.paper.tables import find_recipe
 from bcn.training.recipe import Recipe, Scale
 
 
-def share(correct: int, total: int = 100) -> dict[str, Any]:
+def make_metric(correct: int, total: int = 100) -> dict[str, Any]:
     """Metrics of one kind of question."""
     return {"correct": correct, "total": total, "accuracy": correct / total, "interval": [0.0, 1.0]}
 
@@ -54,7 +54,7 @@ def write_record(
 
 def questions(relational: int, non_relational: int) -> dict[str, Any]:
     """Metrics of a model that answers questions, correct of 10,000."""
-    return {"relational": share(relational, 10_000), "non_relational": share(non_relational, 10_000)}
+    return {"relational": make_metric(relational, 10_000), "non_relational": make_metric(non_relational, 10_000)}
 
 
 def cells(text: str, row: str) -> list[str]:

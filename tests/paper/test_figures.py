@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.records import share, write_record
+from helpers.records import make_metric, write_record
 
 pytest.importorskip("matplotlib")
 
@@ -163,8 +163,8 @@ def test_deformation_has_the_paper_and_ours(tmp_path: Path) -> None:
         draw_figure("deformation", weights=None, results=tmp_path)
     for seed, more in enumerate((0, 2)):
         others = zip(find_recipe("deformation/bcn", "cpu").data.tests, (90, 80, 70, 60), strict=True)
-        tests = {name: {"all": share(x + more)} for name, x in others}
-        write_record(tmp_path, "deformation/bcn", seed, {"all": share(95 + more)}, tests=tests)
+        tests = {name: {"all": make_metric(x + more)} for name, x in others}
+        write_record(tmp_path, "deformation/bcn", seed, {"all": make_metric(95 + more)}, tests=tests)
     figure: Any = draw_figure("deformation", weights=None, results=tmp_path)
     paper, ours = figure.axes
     assert [97.2, 94.8, 92.7, 76.1, 91.6] in [list(line.get_ydata()) for line in paper.lines]
@@ -178,7 +178,7 @@ def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
         draw_figure("ablation", weights=None, results=tmp_path)
     runs = (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/step-decay", 0, 95))
     for name, seed, correct in runs:
-        figures = {"relational": share(correct), "non_relational": share(99)}
+        figures = {"relational": make_metric(correct), "non_relational": make_metric(99)}
         write_record(tmp_path, name, seed, figures)
     axis: Any = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "step-decay"]
@@ -189,7 +189,7 @@ def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
 def test_accuracy_against_cost_needs_records(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of table3"):
         draw_figure("accuracy-cost", weights=None, results=tmp_path)
-    write_record(tmp_path, "table3/multirn-h", 0, {"relational": share(97), "non_relational": share(97)})
+    write_record(tmp_path, "table3/multirn-h", 0, {"relational": make_metric(97), "non_relational": make_metric(97)})
     figure: Any = draw_figure("accuracy-cost", weights=None, results=tmp_path)
     points = {(round(x), round(y, 1)) for line in figure.axes[0].lines for x, y in [line.get_xydata()[-1]]}
     assert (23_591_250, 97.0) in points, "ours"

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
-from helpers.records import cells, questions, share, write_record
+from helpers.records import cells, make_metric, questions, write_record
 
 from bcn.errors import BcnError
 from bcn.paper.records import read_result, results_of
@@ -64,7 +64,7 @@ def test_curves_leave_out_answers_of_epochs_that_asked_for_none(tmp_path: Path) 
     def taught(recipe: Recipe) -> Recipe:
         return replace(recipe, auxiliary=Auxiliary(1, 1))
 
-    path = write_record(tmp_path, "table4/multirn", 0, {"all": share(1, 2)}, change=taught)
+    path = write_record(tmp_path, "table4/multirn", 0, {"all": make_metric(1, 2)}, change=taught)
     assert ["accuracy" in entry for entry in read_result(path).curve] == [False, False, True]
     assert [entry["loss"] for entry in read_result(path).curve] == [1, 1 / 2, 1 / 3]
 
@@ -101,15 +101,15 @@ def test_every_departure_stands_under_its_table(table: str, scale: Scale, tmp_pa
 
 
 def test_localisation_and_the_columns_of_other_test_sets(tmp_path: Path) -> None:
-    figures = {"all": share(9750, 10_000), "localisation": 0.02345}
+    figures = {"all": make_metric(9750, 10_000), "localisation": 0.02345}
     write_record(tmp_path, "table1/bcn", 0, figures)
     write_record(tmp_path, "table1/bcn", 1, {**figures, "localisation": 0.02445})
     text = markdown(find_table("table1"), "cpu", lines_of(find_table("table1"), "cpu", tmp_path))
     assert cells(text, "bcn")[2].startswith("97.50 ± 0.00 [")
     assert cells(text, "bcn")[3:5] == ["0.023", "0.0239 ± 0.0007"]
     others = dict(zip(find_recipe("deformation/bcn", "cpu").data.tests, (9000, 8000, 7000, 6000), strict=True))
-    tests = {name: {"all": share(correct, 10_000)} for name, correct in others.items()}
-    write_record(tmp_path, "deformation/bcn", 0, {"all": share(9500, 10_000)}, tests=tests)
+    tests = {name: {"all": make_metric(correct, 10_000)} for name, correct in others.items()}
+    write_record(tmp_path, "deformation/bcn", 0, {"all": make_metric(9500, 10_000)}, tests=tests)
     text = markdown(find_table("deformation"), "cpu", lines_of(find_table("deformation"), "cpu", tmp_path))
     assert [cell.split()[0] for cell in cells(text, "bcn")[1:11]] == [
         *("97.2", "95.00", "94.8", "90.00", "92.7", "80.00", "76.1", "70.00", "91.6", "60.00")
@@ -124,7 +124,7 @@ def test_a_run_counts_in_every_table_that_has_its_row(tmp_path: Path) -> None:
 
 
 def test_csv_and_markdown_are_written_beside_the_records(tmp_path: Path) -> None:
-    kinds = {kind: share(50, 100) for kind in ("shape", "left", "above", "closest", "furthest", "count")}
+    kinds = {kind: make_metric(50, 100) for kind in ("shape", "left", "above", "closest", "furthest", "count")}
     write_record(tmp_path, "table3/mlp", 0, {**questions(7000, 6500), **kinds})
     write_record(tmp_path, "table3/mlp", 2, {**questions(7200, 6500), **kinds}, ranks=2)
     text, (page, table) = write_table(find_table("table3"), "cpu", tmp_path)

@@ -16,7 +16,16 @@ pytest.importorskip("fastapi", reason="needs the extra web")
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
 
 from helpers import pages  # noqa: E402
-from helpers.pages import ask_sentences, drag, needs_chromium, opened, playwright, said, settled, truth  # noqa: E402
+from helpers.pages import (  # noqa: E402
+    ask_sentences,
+    drag,
+    needs_chromium,
+    open_page,
+    playwright,
+    read_label,
+    right_answer,
+    wait_for_answers,
+)
 
 import bcn  # noqa: E402
 from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw_scenes, from_sentence, question_bits  # noqa: E402
@@ -59,31 +68,31 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def page(browser: "Browser", address: str) -> "Iterator[Page]":
     """A page that fails its test when it asks for anything from elsewhere or raises an error."""
-    with opened(browser, address) as page:
+    with open_page(browser, address) as page:
         yield page
 
 
 def test_dragging_changes_the_answers(page: "Page", address: str) -> None:
     """Red is dropped under the orange circle, and taken from there again."""
-    assert settled(page)[3] == [12, 12, "circle"]
+    assert wait_for_answers(page)[3] == [12, 12, "circle"]
     drag(page, "red", 8, 8)
-    objects = settled(page)
+    objects = wait_for_answers(page)
     assert objects[0][:2] == [8, 8]
-    assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
+    assert [right_answer(read_label(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
     before = page.inner_text("#answers")
     drag(page, "red", 68, 66)
-    objects = settled(page)
+    objects = wait_for_answers(page)
     assert objects[0][:2] == [68, 66]
-    assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["no", "no"]
+    assert [right_answer(read_label(page, kind, "red")) for kind in ("left", "above")] == ["no", "no"]
     assert page.inner_text("#answers") != before
     colours = ("red", "green", "blue", "orange", "gray", "yellow")
     scene = [{"colour": c, "x": x, "y": y, "shape": s} for c, (x, y, s) in zip(colours, objects, strict=True)]
     expected = page.request.post(f"{address}/api/reason", data={"objects": scene}).json()["answers"]
     assert len(expected) == 36
     for each in expected:
-        label = said(page, each["kind"], each["colour"])
+        label = read_label(page, each["kind"], each["colour"])
         assert label.startswith(f"{each['question']} {each['answer']}, ")
-        assert truth(label) == each["truth"]
+        assert right_answer(label) == each["truth"]
         mark = page.inner_text(f"button[data-kind={each['kind']}][data-colour={each['colour']}]")[0]
         assert mark == ("✓" if each["answer"] == each["truth"] else "✗")
     right = sum(each["answer"] == each["truth"] for each in expected)
@@ -113,7 +122,7 @@ def test_scenes_in_the_browser_are_those_of_the_package(page: "Page") -> None:
         assert np.array_equal(np.array(pixels, np.uint8).reshape(3, 75, 75), draw_scenes(scene)[0])
         true = page.evaluate(
             """async (scene) => { const { COLOURS, KINDS, truth } = await import('./scenes.js');
-            return KINDS.flatMap((kind) => COLOURS.map((colour) => truth(scene, kind, colour))); }""",
+            return KINDS.flatMap((kind) => COLOURS.map((colour) => right_answer(scene, kind, colour))); }""",
             objects,
         )
         assert true == [answers[number] for number in answer_all(scene)[0]]
@@ -144,15 +153,15 @@ def test_sentences_in_the_browser_are_those_of_the_package(page: "Page") -> None
 
 
 def test_objects_answer_to_keys(page: "Page") -> None:
-    before = settled(page)
+    before = wait_for_answers(page)
     page.focus("#scene [data-colour=green]")
     step = -1 if before[1][0] > 37 else 1
     page.keyboard.press("ArrowLeft" if step < 0 else "ArrowRight")
     page.keyboard.press("Enter")
-    after = settled(page)
+    after = wait_for_answers(page)
     assert after[1][0] == before[1][0] + step
     assert after[1][2] != before[1][2]
-    assert truth(said(page, "shape", "green")) == after[1][2]
+    assert right_answer(read_label(page, "shape", "green")) == after[1][2]
     assert f"green {after[1][2]} supplied" in page.inner_text("#channel-summary")
     page.focus("button[data-kind=shape][data-colour=red]")
     page.keyboard.press("ArrowDown")
@@ -162,7 +171,7 @@ def test_objects_answer_to_keys(page: "Page") -> None:
 
 
 def test_sentences_are_answered(page: "Page") -> None:
-    settled(page)
+    wait_for_answers(page)
     ask_sentences(page)
 
 
@@ -197,8 +206,8 @@ def test_a_drawn_digit_is_found(page: "Page") -> None:
 
 
 def test_panels_without_weights_say_so_and_a_lost_server_is_noticed(browser: "Browser") -> None:
-    with serving(scene_run()) as (address, stop), opened(browser, address) as page:
-        settled(page)
+    with serving(scene_run()) as (address, stop), open_page(browser, address) as page:
+        wait_for_answers(page)
         page.click("#tab-find")
         assert "No Scaled-MNIST weights are loaded" in page.inner_text("#find")
         page.keyboard.press("ArrowRight")
@@ -213,7 +222,7 @@ def test_a_picture_of_ones_own_is_asked_in_words(browser: "Browser", tmp_path: P
     from PIL import Image
 
     Image.new("RGB", (160, 120), "gray").save(tmp_path / "scene.png")
-    with serving(word_weights()) as (address, _), opened(browser, address) as page:
+    with serving(word_weights()) as (address, _), open_page(browser, address) as page:
         page.click("#tab-see")
         page.click("#see-form button")
         page.wait_for_selector("#see-answer:has-text('choose a picture first')")
@@ -228,7 +237,7 @@ def test_a_picture_of_ones_own_is_asked_in_words(browser: "Browser", tmp_path: P
 
 def test_a_rendered_scene_is_asked_and_judged(browser: "Browser") -> None:
     pytest.importorskip("numba", reason="needs the extra render")
-    with serving(word_weights()) as (address, _), opened(browser, address) as page:
+    with serving(word_weights()) as (address, _), open_page(browser, address) as page:
         page.click("#tab-see")
         page.click("#new-picture")
         page.wait_for_selector("#photo-shown")
@@ -243,8 +252,8 @@ def test_a_rendered_scene_is_asked_and_judged(browser: "Browser") -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(browser: "Browser", address: str, scheme: str) -> None:
     phone: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
-    with opened(browser, address, **phone) as page:
-        settled(page)
+    with open_page(browser, address, **phone) as page:
+        wait_for_answers(page)
         for tab in ("reason", "find", "see"):
             page.click(f"#tab-{tab}")
             assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -18,7 +18,7 @@ pytest.importorskip("onnxscript", reason="needs the extra onnx")
 pytest.importorskip("fastapi", reason="needs the extra web")
 
 from helpers import pages
-from helpers.pages import ask_sentences, drag, needs_chromium, opened, said, settled, truth
+from helpers.pages import ask_sentences, drag, needs_chromium, open_page, read_label, right_answer, wait_for_answers
 
 import bcn
 from bcn.data.sort_of_clevr import COLOURS, draw_scenes
@@ -62,24 +62,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @needs_chromium
 def test_the_page_answers_without_a_server_behind_it(browser: "Browser", site: str) -> None:
     requests: list[str] = []
-    with opened(browser, site, watch=requests) as page:
-        assert settled(page)[3] == [12, 12, "circle"]
+    with open_page(browser, site, watch=requests) as page:
+        assert wait_for_answers(page)[3] == [12, 12, "circle"]
         drag(page, "red", 8, 8)
-        settled(page)
-        assert [truth(said(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
+        wait_for_answers(page)
+        assert [right_answer(read_label(page, kind, "red")) for kind in ("left", "above")] == ["yes", "yes"]
         drag(page, "red", 68, 66)
-        objects = settled(page)
+        objects = wait_for_answers(page)
         assert objects[0][:2] == [68, 66]
         scene = [{"colour": c, "x": x, "y": y, "shape": s} for c, (x, y, s) in zip(COLOURS, objects, strict=True)]
         expected, _ = answer_scene(bcn.load(scene_run()), SceneRequest.model_validate({"objects": scene}))
         assert len(expected) == 36
         for each in expected:
-            label = said(page, each["kind"], each["colour"])
+            label = read_label(page, each["kind"], each["colour"])
             match = re.fullmatch(r".*\? (\w+), ([\d.]+)\s%, .*", label)
             assert match is not None
             answer, percent = match.groups()
             assert label.startswith(each["question"])
-            assert truth(label) == each["truth"]
+            assert right_answer(label) == each["truth"]
             assert float(percent) / 100 == pytest.approx(each["probability"], abs=0.006)
             assert answer == each["answer"]
         assert page.locator("#scene .map rect").count() > 0
@@ -113,7 +113,7 @@ def test_a_part_that_is_missing_is_noticed(browser: "Browser", site: str) -> Non
 def test_the_map_is_that_of_the_model(browser: "Browser", site: str) -> None:
     """Positions are compared by what is there: of two that are equal to rounding either may be named."""
     reasoner, objects = bcn.load(scene_run()), random_scene(5)
-    with opened(browser, site) as page:
+    with open_page(browser, site) as page:
         script = "async (objects) => (await (await import('./local.js')).reason({ objects })).broadcast"
         found = page.evaluate(script, [each.model_dump() for each in objects])
     image = torch.from_numpy(draw_scenes(to_scenes(objects)))
