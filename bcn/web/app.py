@@ -41,6 +41,7 @@ SEEDS = 2**32
 RENDERED_SIZE = (240, 160)
 """width and height of a rendered scene: CLEVR's aspect ratio"""
 
+LISTED = "/api/weights lists the loaded ones"
 ImageBody = Annotated[bytes, Body(media_type="application/octet-stream", description="A PNG, JPEG or other image.")]
 WeightsQuery = Annotated[str | None, Query(description="The name of weights; /api/weights lists them.")]
 
@@ -57,8 +58,7 @@ class LoadedModels:
             reasoner for reasoner in self.reasoners if reasoner.family == family and name in (None, reasoner.name)
         ]
         if not chosen:
-            called = "" if name is None else f" called {name!r}"
-            raise BcnError(f"no weights for {family}{called} are loaded: /api/weights lists those that are")
+            raise BcnError(f"no weights for {family}{_called(name)} are loaded: {LISTED}")
         return chosen
 
     def classifiers(self, name: str | None) -> list[Reasoner]:
@@ -71,7 +71,11 @@ class LoadedModels:
         for reasoner in self.reasoners:
             if reasoner.takes_questions and name in (None, reasoner.name):
                 return reasoner
-        raise BcnError("no such weights that take questions are loaded: /api/weights lists those that are")
+        raise BcnError(f"no weights{_called(name)} that take questions are loaded: {LISTED}")
+
+
+def _called(name: str | None) -> str:
+    return "" if name is None else f" called {name!r}"
 
 
 def make_app(reasoners: Sequence[Reasoner]) -> FastAPI:
