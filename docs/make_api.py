@@ -95,7 +95,7 @@ def _block(block: str) -> str:
     if heading not in ("Args:", "Attributes:", "Returns:", "Raises:"):
         return block
     items = re.split(r"\n(?=\S)", inspect.cleandoc(lines))
-    return "\n".join("- " + re.sub(r"^(\w+): ", r"`\1`: ", " ".join(item.split())) for item in items)
+    return "\n".join("- " + re.sub(r"^(\w+(?:, \w+)*): ", r"`\1`: ", " ".join(item.split())) for item in items)
 
 
 if __name__ == "__main__":
