@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bcn.data.clevr_like.grammar import WORDS
+from bcn.data.clevr_like.grammar import SYNONYMS
 from bcn.data.clevr_like.program import IllPosed, answer, run
 from bcn.data.clevr_like.questions import FAMILIES, make_questions
 from bcn.data.clevr_like.scene import make_scene
@@ -129,7 +129,7 @@ def test_a_question_is_asked_once_and_names_its_image(scenes: Scenes, asked: Ask
 
 
 def test_the_sentence_mentions_what_the_program_filters(asked: Asked) -> None:
-    meaning = {word: name for name, words in WORDS.items() for word in words if " " not in word}
+    meaning = {word: name for name, words in SYNONYMS.items() for word in words if " " not in word}
     values = {value for attribute in ATTRIBUTES.values() for value in attribute}
     for _, question in asked:
         words = [

@@ -1,1 +1,1 @@
-"""CLEVR: the published format, and scenes, programs, phrases and pictures of our own."""
+"""clevr-like-v1: scenes, questions and images like CLEVR's, made by this package, and what their scenes teach."""

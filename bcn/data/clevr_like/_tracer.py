@@ -1,11 +1,10 @@
 # mypy: disable-error-code="untyped-decorator, import-untyped, import-not-found, unused-ignore"
 """A small path tracer, compiled by numba: spheres, rounded cubes and cylinders on a plane under three area lights.
 
-Every object is convex, so a ray that leaves one cannot meet it again: `skip` names it, and nothing needs an offset.
+Every object is convex, so a ray that leaves one cannot hit it again: `skip` names it, and no ray needs an offset.
 Objects are rows of an array: shape, centre (3), radius, cosine and sine of the rotation, metal (0 or 1), colour (3),
-square of the radius of the sphere around it. Lights are rows: centre (3), direction of its face (3), strength (3), half
-of each side (3 and 3).
-The constants of the look were fitted to original images: the ground, highlights and reflections on metal spheres.
+squared radius of the bounding sphere. Lights are rows: centre (3), normal (3), radiance (3), half of each edge (3, 3).
+The constants of materials were fitted to original images: the ground, highlights and reflections on metal spheres.
 """
 
 import math
@@ -18,24 +17,24 @@ FAR = 1e9
 EDGE = (0.12, 0.0, 0.05)
 """radius of the rounded edges of each shape, in units of its size"""
 BOUND = (math.sqrt(3.0) - (math.sqrt(3.0) - 1) * EDGE[CUBE], 1.0, math.sqrt(2.0))
-"""radius of the sphere around each shape, in units of its size"""
+"""radius of the bounding sphere of each shape, in units of its size"""
 BOUNCES = 3
 
-EARTH = 0.6
-"""reflectance of the ground"""
-AMBIENT = 0.136 / EARTH
-"""light from everywhere on matte surfaces"""
+GROUND_ALBEDO = 0.6
+"""diffuse reflectance of the ground"""
+AMBIENT = 0.136 / GROUND_ALBEDO
+"""radiance of the environment on matte surfaces"""
 EXTENT = 0.5
-"""half the side of a light"""
-GLOSS, SHEEN = 0.05, 0.5
+"""half the edge of a light"""
+METAL_ROUGHNESS, COAT_ROUGHNESS = 0.05, 0.5
 """roughness (alpha of GGX) of metal and of the coat of rubber"""
-HAZE = 0.03
-"""about what light from around gives a matte surface"""
-COAT, RUBBER = 0.02, 0.8
-"""strength of that coat, and reflectance of rubber of full colour"""
+MEAN_INDIRECT = 0.03
+"""about the indirect radiance of a matte surface"""
+COAT_WEIGHT, RUBBER_ALBEDO = 0.02, 0.8
+"""weight of that coat, and diffuse reflectance of rubber"""
 
 fast = njit(fastmath=True, cache=True, nogil=True, error_model="numpy")
-# A call that passes an array pays for counting its references, half of the time in all; inlined, it does not.
+# Passing an array costs reference counting, half of the total time; an inlined call does not pay it.
 inlined = njit(fastmath=True, nogil=True, error_model="numpy", inline="always")
 
 
@@ -56,8 +55,8 @@ def distance(shape, x, y, z):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def meets(objects, index, x, y, z, dx, dy, dz, start, end):  # type: ignore[no-untyped-def]
-    """Where a ray that is in the bounding sphere from `start` to `end` meets the object; FAR when it does not."""
+def intersect(objects, index, x, y, z, dx, dy, dz, start, end):  # type: ignore[no-untyped-def]
+    """Distance at which a ray, inside the bounding sphere from `start` to `end`, hits the object; FAR if it misses."""
     shape = int(objects[index, 0])
     if shape == SPHERE:
         return start if start > 0.0 else FAR
@@ -78,7 +77,7 @@ def meets(objects, index, x, y, z, dx, dy, dz, start, end):  # type: ignore[no-u
 
 @inlined
 def nearest(objects, skip, ox, oy, oz, dx, dy, dz, far, any_will_do):  # type: ignore[no-untyped-def]
-    """The first object that the unit ray meets within `far`, and how far away: an index, GROUND or SKY."""
+    """The nearest hit of a ray within `far`, and its distance: the index of an object, GROUND or SKY."""
     found = SKY
     if dz < 0.0 and skip != GROUND and -oz < far * -dz:
         found, far = GROUND, -oz / dz
@@ -89,7 +88,7 @@ def nearest(objects, skip, ox, oy, oz, dx, dy, dz, far, any_will_do):  # type: i
         if half > 0.0 and index != skip:
             half = math.sqrt(half)
             if middle + half > 0.0 and middle - half < far:
-                t = meets(objects, index, x, y, z, dx, dy, dz, middle - half, middle + half)
+                t = intersect(objects, index, x, y, z, dx, dy, dz, middle - half, middle + half)
                 if t < far:
                     found, far = index, t
                     if any_will_do:
@@ -120,8 +119,8 @@ def normal(objects, index, x, y, z):  # type: ignore[no-untyped-def]
 
 
 @fast
-def mix(number):  # type: ignore[no-untyped-def]
-    """Scramble 32 bits."""
+def hash32(number):  # type: ignore[no-untyped-def]
+    """A hash of 32 bits."""
     number = uint32(number)
     number = uint32(number ^ (number >> uint32(16))) * uint32(0x7FEB352D)
     number = uint32(number ^ (number >> uint32(15))) * uint32(0x846CA68B)
@@ -129,7 +128,7 @@ def mix(number):  # type: ignore[no-untyped-def]
 
 
 @fast
-def reverse(bits):  # type: ignore[no-untyped-def]
+def reverse_bits(bits):  # type: ignore[no-untyped-def]
     """The 32 bits in the opposite order."""
     bits = uint32((bits << uint32(16)) | (bits >> uint32(16)))
     bits = uint32(((bits & uint32(0x00FF00FF)) << uint32(8)) | ((bits >> uint32(8)) & uint32(0x00FF00FF)))
@@ -139,7 +138,7 @@ def reverse(bits):  # type: ignore[no-untyped-def]
 
 
 @fast
-def shuffle(bits, key):  # type: ignore[no-untyped-def]
+def owen_scramble(bits, key):  # type: ignore[no-untyped-def]
     """Owen's scrambling of reversed bits (the hash of Laine and Karras, 2011)."""
     bits = uint32(bits + key)
     bits = uint32(bits ^ uint32(bits * uint32(0x6C50B47C)))
@@ -149,36 +148,36 @@ def shuffle(bits, key):  # type: ignore[no-untyped-def]
 
 
 @fast
-def pair(key, dimension, sample):  # type: ignore[no-untyped-def]
+def sobol_pair(key, dimension, sample):  # type: ignore[no-untyped-def]
     """Two numbers in [0, 1): a point of Sobol, order and digits scrambled by pixel and dimension (Burley, 2020).
 
-    Every first 2, 4, 8, ... samples are spread evenly, so that a pixel may stop early.
+    Every first 2, 4, 8, ... samples are spread stratified, so that a pixel may stop early.
     """
-    a = mix(uint32(key) + uint32(dimension) * uint32(0x9E3779B9))
-    u = reverse(shuffle(reverse(uint32(sample)), a))
+    a = hash32(uint32(key) + uint32(dimension) * uint32(0x9E3779B9))
+    u = reverse_bits(owen_scramble(reverse_bits(uint32(sample)), a))
     v = u
     v = uint32(v ^ (v >> uint32(16)))
     v = uint32(v ^ ((v & uint32(0xFF00FF00)) >> uint32(8)))
     v = uint32(v ^ ((v & uint32(0xF0F0F0F0)) >> uint32(4)))
     v = uint32(v ^ ((v & uint32(0xCCCCCCCC)) >> uint32(2)))
     v = uint32(v ^ ((v & uint32(0xAAAAAAAA)) >> uint32(1)))
-    b = mix(a)
-    u, v = reverse(shuffle(u, b)), reverse(shuffle(v, mix(b)))
+    b = hash32(a)
+    u, v = reverse_bits(owen_scramble(u, b)), reverse_bits(owen_scramble(v, hash32(b)))
     return u * 2.0**-32, v * 2.0**-32
 
 
 @fast
-def draw(key, evenly, dimension, sample):  # type: ignore[no-untyped-def]
-    """Two numbers in [0, 1): of the sequence, or as they fall, which is cheaper and will do for light from afar."""
-    if evenly:
-        return pair(key, dimension, sample)
-    a = mix(uint32(key) + uint32(dimension) * uint32(0x9E3779B9) + uint32(sample) * uint32(0x85EBCA6B))
-    return a * 2.0**-32, mix(a) * 2.0**-32
+def sample_pair(key, stratified, dimension, sample):  # type: ignore[no-untyped-def]
+    """Two numbers in [0, 1): of the Sobol sequence, or from a hash, which is cheaper and enough for indirect light."""
+    if stratified:
+        return sobol_pair(key, dimension, sample)
+    a = hash32(uint32(key) + uint32(dimension) * uint32(0x9E3779B9) + uint32(sample) * uint32(0x85EBCA6B))
+    return a * 2.0**-32, hash32(a) * 2.0**-32
 
 
 @fast
-def frame(x, y, z):  # type: ignore[no-untyped-def]
-    """Two unit vectors across a unit vector (Duff et al. 2017)."""
+def orthonormal_basis(x, y, z):  # type: ignore[no-untyped-def]
+    """Two unit vectors orthogonal to a unit vector and to each other (Duff et al. 2017)."""
     sign = 1.0 if z >= 0.0 else -1.0
     a = -1.0 / (sign + z)
     b = x * y * a
@@ -186,7 +185,7 @@ def frame(x, y, z):  # type: ignore[no-untyped-def]
 
 
 @fast
-def glint(alpha, nx, ny, nz, vx, vy, vz, lx, ly, lz):  # type: ignore[no-untyped-def]
+def ggx(alpha, nx, ny, nz, vx, vy, vz, lx, ly, lz):  # type: ignore[no-untyped-def]
     """Microfacet reflection (GGX) of white from l to v, times pi and the light's cosine."""
     hx, hy, hz = vx + lx, vy + ly, vz + lz
     length = math.sqrt(hx * hx + hy * hy + hz * hz)
@@ -200,8 +199,8 @@ def glint(alpha, nx, ny, nz, vx, vy, vz, lx, ly, lz):  # type: ignore[no-untyped
 
 
 @fast
-def backdrop(dx, dy, dz):  # type: ignore[no-untyped-def]
-    """What a mirror sees above the ground: darkness, a grey wall opposite the camera, a glow overhead."""
+def environment(dx, dy, dz):  # type: ignore[no-untyped-def]
+    """The environment that metal reflects: dark, with a grey wall opposite the camera and a glow overhead."""
     flat = math.sqrt(dx * dx + dy * dy) + 1e-6
     wall = min(max((-0.7545 * dx + 0.6563 * dy) / flat * 3 - 1.5, 0.0), 1.0) * min(max((0.75 - dz) * 5, 0.0), 1.0)
     return 0.02 + 0.1 * wall + 0.12 * max(dz - 0.85, 0.0) / 0.15
@@ -209,50 +208,50 @@ def backdrop(dx, dy, dz):  # type: ignore[no-untyped-def]
 
 @inlined
 def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore[no-untyped-def]
-    """Light that arrives at o from the unit direction d, in red, green and blue: straight, and from around.
+    """Radiance at o from the unit direction d in red, green and blue: direct, then indirect.
 
-    And where: the first surface, MIXED unless it is matte, and its normal.
+    And the first surface, MIXED unless it is matte, with its normal.
     """
     red, green, blue = 0.0, 0.0, 0.0
-    around_r, around_g, around_b = 0.0, 0.0, 0.0
+    indirect_r, indirect_g, indirect_b = 0.0, 0.0, 0.0
     where, wx, wy, wz = MIXED, 0.0, 0.0, 0.0
-    through_r, through_g, through_b = 1.0, 1.0, 1.0
-    skip, sharp = SKY, True  # sharp: the ray has met nothing but metal so far
+    throughput_r, throughput_g, throughput_b = 1.0, 1.0, 1.0
+    skip, specular = SKY, True  # specular: the path has hit nothing but metal so far
     for bounce in range(BOUNCES):
         index, t = nearest(objects, skip, ox, oy, oz, dx, dy, dz, FAR, False)
         if index == SKY:
-            sky = backdrop(dx, dy, dz) if sharp else AMBIENT
-            if sharp:
-                red, green, blue = red + through_r * sky, green + through_g * sky, blue + through_b * sky
+            sky = environment(dx, dy, dz) if specular else AMBIENT
+            if specular:
+                red, green, blue = red + throughput_r * sky, green + throughput_g * sky, blue + throughput_b * sky
             else:
-                around_r, around_g, around_b = (
-                    around_r + through_r * sky,
-                    around_g + through_g * sky,
-                    around_b + through_b * sky,
+                indirect_r, indirect_g, indirect_b = (
+                    indirect_r + throughput_r * sky,
+                    indirect_g + throughput_g * sky,
+                    indirect_b + throughput_b * sky,
                 )
             break
         x, y, z = ox + t * dx, oy + t * dy, oz + t * dz
         nx, ny, nz = normal(objects, index, x, y, z)
         metal = False
-        r, g, b = EARTH, EARTH, EARTH
+        r, g, b = GROUND_ALBEDO, GROUND_ALBEDO, GROUND_ALBEDO
         if index >= 0:
             metal = objects[index, 7] > 0.5
-            scale = 1.0 if metal else RUBBER
+            scale = 1.0 if metal else RUBBER_ALBEDO
             r, g, b = objects[index, 8] * scale, objects[index, 9] * scale, objects[index, 10] * scale
 
         if bounce == 0 and not metal:
             where, wx, wy, wz = index, nx, ny, nz
 
-        # Straight from the lights: from each at what is seen, also in a mirror; later from one for all.
+        # Direct light: from every light where the path is specular, later from one chosen at random.
         # No caustics: they are noise.
         first, last, weight = 0, len(lights), 1.0
-        if not sharp:
-            first = min(int(draw(key, False, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
+        if not specular:
+            first = min(int(sample_pair(key, False, 20 + bounce, sample)[0] * len(lights)), len(lights) - 1)
             last, weight = first + 1, float(len(lights))
-        if metal and not sharp:
+        if metal and not specular:
             last = first
         for number in range(first, last):
-            u, v = draw(key, sharp, 4 * bounce + number, sample)
+            u, v = sample_pair(key, specular, 4 * bounce + number, sample)
             u, v = 2 * u - 1, 2 * v - 1
             ax, ay, az = lights[number, 3], lights[number, 4], lights[number, 5]
             lx = lights[number, 0] + u * lights[number, 9] + v * lights[number, 12] - x
@@ -268,21 +267,21 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             power = weight * facing / square
             flat, shine = cosine, 0.0
             if metal:
-                flat = glint(GLOSS, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
+                flat = ggx(METAL_ROUGHNESS, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
             elif index >= 0:
-                shine = COAT * glint(SHEEN, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
-            light_r = through_r * (r * flat + shine) * power * lights[number, 6]
-            light_g = through_g * (g * flat + shine) * power * lights[number, 7]
-            light_b = through_b * (b * flat + shine) * power * lights[number, 8]
-            if sharp:
+                shine = COAT_WEIGHT * ggx(COAT_ROUGHNESS, nx, ny, nz, -dx, -dy, -dz, lx, ly, lz)
+            light_r = throughput_r * (r * flat + shine) * power * lights[number, 6]
+            light_g = throughput_g * (g * flat + shine) * power * lights[number, 7]
+            light_b = throughput_b * (b * flat + shine) * power * lights[number, 8]
+            if specular:
                 red, green, blue = red + light_r, green + light_g, blue + light_b
             else:
-                around_r, around_g, around_b = around_r + light_r, around_g + light_g, around_b + light_b
+                indirect_r, indirect_g, indirect_b = indirect_r + light_r, indirect_g + light_g, indirect_b + light_b
 
-        # The next direction: about the mirror's for metal, anywhere above the surface otherwise.
-        u, v = draw(key, sharp, 12 + bounce, sample)
-        sx, sy, sz, tx, ty, tz = frame(nx, ny, nz)
-        height = math.sqrt((1 - u) / (1 + (GLOSS * GLOSS - 1) * u)) if metal else math.sqrt(1 - u)
+        # The next direction: GGX indirect the reflection for metal, cosine-weighted otherwise.
+        u, v = sample_pair(key, specular, 12 + bounce, sample)
+        sx, sy, sz, tx, ty, tz = orthonormal_basis(nx, ny, nz)
+        height = math.sqrt((1 - u) / (1 + (METAL_ROUGHNESS * METAL_ROUGHNESS - 1) * u)) if metal else math.sqrt(1 - u)
         across, angle = math.sqrt(1 - height * height), 2 * math.pi * v
         p, q = across * math.cos(angle), across * math.sin(angle)
         hx, hy, hz = p * sx + q * tx + height * nx, p * sy + q * ty + height * ny, p * sz + q * tz + height * nz
@@ -292,29 +291,29 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             if hx * nx + hy * ny + hz * nz <= 0.0:
                 break
         else:
-            sharp = False
+            specular = False
         dx, dy, dz = hx, hy, hz
-        through_r, through_g, through_b = through_r * r, through_g * g, through_b * b
+        throughput_r, throughput_g, throughput_b = throughput_r * r, throughput_g * g, throughput_b * b
         ox, oy, oz, skip = x, y, z, index
-    return red, green, blue, around_r, around_g, around_b, where, wx, wy, wz
+    return red, green, blue, indirect_r, indirect_g, indirect_b, where, wx, wy, wz
 
 
 @fast
-def render(image, around, surface, objects, lights, eye, right, up, forward, focal, samples, few, error, seed):  # type: ignore[no-untyped-def]
-    """Fill `image` (rows, columns, 3) with straight light. A pixel that is sure to `error` takes no more samples.
+def render(image, indirect, surface, objects, lights, eye, right, up, forward, focal, samples, few, error, seed):  # type: ignore[no-untyped-def]
+    """Fill `image` (rows, columns, 3) with direct light. A pixel whose standard error is below `error` is finished.
 
-    Light from around, on matte surfaces, is put into `around` (rows, columns, 3), and the surface and its normal into
-    `surface` (rows, columns, 4), for `smooth`.
+    Indirect light on matte surfaces goes into `indirect` (rows, columns, 3), and the surface with its normal into
+    `surface` (rows, columns, 4), for `add_indirect`.
     """
     rows, columns = image.shape[0], image.shape[1]
     for row in range(rows):
         for column in range(columns):
-            key = mix(uint32(seed) ^ mix(uint32(row * columns + column)))
+            key = hash32(uint32(seed) ^ hash32(uint32(row * columns + column)))
             red, green, blue, total, squares = 0.0, 0.0, 0.0, 0.0, 0.0
             red_a, green_a, blue_a = 0.0, 0.0, 0.0
             count, seen = 0, MIXED
             while count < samples:
-                u, v = pair(key, 30, count)
+                u, v = sobol_pair(key, 30, count)
                 a = (column + u - columns / 2) / columns / focal
                 b = (rows / 2 - row - v) / rows / focal * 2 / 3
                 dx = forward[0] + a * right[0] + b * up[0]
@@ -327,23 +326,23 @@ def render(image, around, surface, objects, lights, eye, right, up, forward, foc
                 seen = where if count == 0 or seen == where else MIXED
                 red_a, green_a, blue_a = red_a + r_a, green_a + g_a, blue_a + b_a
                 red, green, blue = red + r, green + g, blue + b
-                rest = HAZE if where != MIXED else (r_a + g_a + b_a) / 3
-                value = math.sqrt((r + g + b) / 3 + rest)  # about as bright as it looks
+                rest = MEAN_INDIRECT if where != MIXED else (r_a + g_a + b_a) / 3
+                value = math.sqrt((r + g + b) / 3 + rest)  # about the perceived brightness
                 total, squares, count = total + value, squares + value * value, count + 1
                 if count & (few - 1) == 0:
                     mean = total / count
                     if squares / count - mean * mean < error * error * count:
                         break
-            image[row, column, 0], around[row, column, 0] = red / count, red_a / count
-            image[row, column, 1], around[row, column, 1] = green / count, green_a / count
-            image[row, column, 2], around[row, column, 2] = blue / count, blue_a / count
+            image[row, column, 0], indirect[row, column, 0] = red / count, red_a / count
+            image[row, column, 1], indirect[row, column, 1] = green / count, green_a / count
+            image[row, column, 2], indirect[row, column, 2] = blue / count, blue_a / count
             surface[row, column, 0], surface[row, column, 1] = seen, nx
             surface[row, column, 2], surface[row, column, 3] = ny, nz
 
 
 @fast
-def smooth(image, around, surface, reach):  # type: ignore[no-untyped-def]
-    """Add the light from around, which changes slowly: its mean over near pixels of the same matte surface."""
+def add_indirect(image, indirect, surface, reach):  # type: ignore[no-untyped-def]
+    """Add the indirect light, which is smooth: its mean over neighbouring pixels of the same matte surface."""
     rows, columns = image.shape[0], image.shape[1]
     for row in range(rows):
         for column in range(columns):
@@ -356,7 +355,7 @@ def smooth(image, around, surface, reach):  # type: ignore[no-untyped-def]
                     for axis in range(1, 4):
                         alike += surface[row, column, axis] * surface[y, x, axis]
                     if near == 0 or (surface[y, x, 0] == seen and alike > 0.9):
-                        red, green, blue = red + around[y, x, 0], green + around[y, x, 1], blue + around[y, x, 2]
+                        red, green, blue = red + indirect[y, x, 0], green + indirect[y, x, 1], blue + indirect[y, x, 2]
                         count += 1
             image[row, column, 0] += red / count
             image[row, column, 1] += green / count

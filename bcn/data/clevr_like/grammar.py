@@ -1,7 +1,7 @@
 """A small grammar of questions: from one tree the program that answers a question and the sentence that asks it.
 
-A Noun is a set of objects: those with some attributes, perhaps linked to other objects by where they stand or by an
-attribute they share. Sentences use the words of CLEVR's questions only, so that the same vectors of words serve.
+A Noun is a set of objects: those with some attributes, possibly linked to other objects by a spatial relation or a
+shared attribute. Sentences use the words of CLEVR's questions only, so that the same word embeddings serve.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bcn.data.vqa.clevr import ATTRIBUTES, Program
 
 Choose = Callable[[Sequence[str]], str]
-"""one of several ways to say the same"""
+"""picks one of several synonyms"""
 
 
 @dataclass(frozen=True)
@@ -26,41 +26,41 @@ class Link:
     name: str
     """a relation, "left", or an attribute that is shared, "color" """
     noun: Noun
-    """the one object that is meant"""
+    """the one object at the other end"""
 
 
 def program(kind: str, *nouns: Noun, either: bool = False) -> Program:
-    """The program of a question about the nouns; `either` asks about the two together.
+    """The program of a question about the nouns; `either` asks about their union.
 
     >>> [node["function"] for node in program("count", Noun((("color", "red"),)))]
     ['scene', 'filter_color', 'count']
     """
     nodes: Program = []
-    found = [_compile(noun, nodes) for noun in nouns]
+    inputs = [_compile(noun, nodes) for noun in nouns]
     if either:
-        found = [_node(nodes, "union", *found)]
+        inputs = [_node(nodes, "union", *inputs)]
     if kind in ("equal_integer", "less_than", "greater_than"):
-        found = [_node(nodes, "count", index) for index in found]
+        inputs = [_node(nodes, "count", index) for index in inputs]
     elif kind not in ("count", "exist"):
-        found = [_node(nodes, "unique", index) for index in found]
+        inputs = [_node(nodes, "unique", index) for index in inputs]
         if kind.startswith("equal_"):
-            found = [_node(nodes, kind.replace("equal", "query"), index) for index in found]
-    _node(nodes, kind, *found)
+            inputs = [_node(nodes, kind.replace("equal", "query"), index) for index in inputs]
+    _node(nodes, kind, *inputs)
     return nodes
 
 
 def _compile(noun: Noun, nodes: Program) -> int:
-    """Append the nodes that find the noun's objects; the index of the last."""
-    found = []
+    """Append the nodes that select the noun's objects; the index of the last."""
+    inputs = []
     for link in noun.links:
         one = _node(nodes, "unique", _compile(link.noun, nodes))
         if link.name in ATTRIBUTES:
-            found.append(_node(nodes, f"same_{link.name}", one))
+            inputs.append(_node(nodes, f"same_{link.name}", one))
         else:
-            found.append(_node(nodes, "relate", one, value=link.name))
-    if not found:
-        found = [_node(nodes, "scene")]
-    index = found[0] if len(found) == 1 else _node(nodes, "intersect", *found)
+            inputs.append(_node(nodes, "relate", one, value=link.name))
+    if not inputs:
+        inputs = [_node(nodes, "scene")]
+    index = inputs[0] if len(inputs) == 1 else _node(nodes, "intersect", *inputs)
     for attribute, value in noun.filters:
         index = _node(nodes, f"filter_{attribute}", index, value=value)
     return index
@@ -71,7 +71,7 @@ def _node(nodes: Program, function: str, *inputs: int, value: str | None = None)
     return len(nodes) - 1
 
 
-WORDS = {
+SYNONYMS = {
     "large": ("large", "big"),
     "small": ("small", "tiny"),
     "metal": ("metal", "metallic", "shiny"),
@@ -126,7 +126,7 @@ def sentence(kind: str, *nouns: Noun, choose: Choose, either: bool = False) -> s
     form = choose(SENTENCES[kind])
     if either:
         first, second = (_noun(noun, choose, True) for noun in nouns)
-        parts = {"many": f"{_say('thing', choose)}s that are either {first} or {second}"}
+        parts = {"many": f"{_synonym('thing', choose)}s that are either {first} or {second}"}
     else:
         many = "{many}" in form
         names = ("many", "others") if many else ("one", "other")
@@ -135,17 +135,19 @@ def sentence(kind: str, *nouns: Noun, choose: Choose, either: bool = False) -> s
     return text[0].upper() + text[1:] + "?"
 
 
-def _say(word: str, choose: Choose) -> str:
-    return choose(WORDS.get(word, (word,)))
+def _synonym(word: str, choose: Choose) -> str:
+    return choose(SYNONYMS.get(word, (word,)))
 
 
 def _noun(noun: Noun, choose: Choose, many: bool) -> str:
     filters = dict(noun.filters)
-    words = [_say(filters[attribute], choose) for attribute in ("size", "color", "material") if attribute in filters]
-    words.append(_say(filters.get("shape", "thing"), choose) + "s" * many)
+    words = [
+        _synonym(filters[attribute], choose) for attribute in ("size", "color", "material") if attribute in filters
+    ]
+    words.append(_synonym(filters.get("shape", "thing"), choose) + "s" * many)
     if not noun.links:
         return " ".join(words)
-    ends = [f"{_say(link.name, choose)} the {_noun(link.noun, choose, False)}" for link in noun.links]
+    ends = [f"{_synonym(link.name, choose)} the {_noun(link.noun, choose, False)}" for link in noun.links]
     if len(ends) == 2:
         return " ".join([*words, "that", "are" if many else "is", "both", f"{ends[0]} and {ends[1]}"])
     if noun.links[0].name in ATTRIBUTES:

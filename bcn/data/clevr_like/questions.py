@@ -1,17 +1,17 @@
 """Questions of clevr-like-v1 about a scene: all five families, 13 kinds, in the JSON of CLEVR's questions.
 
-The answer is drawn first, then a question that has it is looked for, by rejection: so answers are balanced within a
-kind as far as scenes allow it, and questions are, as scenes are, a function of (seed, split, index) alone. A question
-is rejected when it is
-- ill-posed: "the ball", where there is no ball or two;
-- trivial: it compares an object with itself or a set with a part of it, or asks for an attribute, or compares one, of
-  an object that would be the only one meant without one of its links too.
-In counts, comparisons of numbers and questions of existence, a link may change nothing.
+The answer is drawn first, then a question that has it is found by rejection sampling: so answers are balanced within a
+kind as far as scenes allow, and questions are, like scenes, a function of (seed, split, index) alone. A question is
+rejected when it is
+- ill-posed: "the ball" where there is no ball, or several;
+- trivial: it compares an object with itself or a set with a subset of it, or asks for or compares an attribute of an
+  object that would be unique without one of its links too.
+In counts, comparisons of numbers and questions of existence, a link may be redundant.
 """
 
 from typing import Any, NamedTuple
 
-from bcn.data.clevr_like import grammar as phrase
+from bcn.data.clevr_like import grammar
 from bcn.data.clevr_like.grammar import Link, Noun
 from bcn.data.clevr_like.program import IllPosed, answer
 from bcn.data.clevr_like.scene import RELATIONS
@@ -25,31 +25,31 @@ Scene = dict[str, Any]
 class Family(NamedTuple):
     kind: str
     forms: tuple[str, ...]
-    """the form of each noun"""
+    """of each noun: how it is linked to other objects"""
 
 
 COMPARISONS = KINDS_OF["compare_numbers"]
-_COUNTED = ("plain", "one hop", "two hops", "three hops", "same", "and")
-_COMPARED = (("plain", "plain"), ("one hop", "plain"), ("plain", "one hop"), ("one hop", "one hop"))
+_FORMS = ("plain", "one hop", "two hops", "three hops", "same", "and")
+_FORM_PAIRS = (("plain", "plain"), ("one hop", "plain"), ("plain", "one hop"), ("one hop", "one hop"))
 FAMILIES: tuple[Family, ...] = (
-    *(Family("count", (form,)) for form in (*_COUNTED, "or")),
-    *(Family("exist", (form,)) for form in _COUNTED),
-    *(Family(kind, pair) for kind in COMPARISONS for pair in (_COMPARED[0], _COMPARED[3])),
-    *(Family(f"query_{attribute}", (form,)) for attribute in ATTRIBUTES for form in _COUNTED),
-    *(Family(f"equal_{attribute}", pair) for attribute in ATTRIBUTES for pair in _COMPARED),
+    *(Family("count", (form,)) for form in (*_FORMS, "or")),
+    *(Family("exist", (form,)) for form in _FORMS),
+    *(Family(kind, pair) for kind in COMPARISONS for pair in (_FORM_PAIRS[0], _FORM_PAIRS[3])),
+    *(Family(f"query_{attribute}", (form,)) for attribute in ATTRIBUTES for form in _FORMS),
+    *(Family(f"equal_{attribute}", pair) for attribute in ATTRIBUTES for pair in _FORM_PAIRS),
 )
-"""`question_family_index` counts these"""
+"""`question_family_index` is an index of these"""
 
-# How often a kind, an answer and a number are looked for. Some are found more rarely than others (two objects of one
-# colour, each of which a few words single out), so these are not the shares that come out: those are about CLEVR's.
-_LOOKED_FOR = {"count": 40, "exist": 7, "equal_integer": 3, "less_than": 3, "greater_than": 3}
-_LOOKED_FOR |= {"query_size": 11, "query_color": 15, "query_material": 11, "query_shape": 13}
-_LOOKED_FOR |= {"equal_size": 7, "equal_color": 12, "equal_material": 7, "equal_shape": 7}
-_KINDS = tuple(kind for kind, share in _LOOKED_FOR.items() for _ in range(share))
-_YES = {"equal_size": 0.5, "equal_color": 0.8, "equal_material": 0.5, "equal_shape": 0.57}
-_NUMBERS = (2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
-_MENTIONED = (1, 1, 1, 2, 2, 2, 2, 3, 3, 4)
-"""how many attributes a noun mentions"""
+# Weights of kinds, answers and counts in what is sampled. Some are rejected more often than others (two objects of one
+# colour, each unique by a few words), so the resulting frequencies differ from these: they are about CLEVR's.
+_KIND_WEIGHTS = {"count": 40, "exist": 7, "equal_integer": 3, "less_than": 3, "greater_than": 3}
+_KIND_WEIGHTS |= {"query_size": 11, "query_color": 15, "query_material": 11, "query_shape": 13}
+_KIND_WEIGHTS |= {"equal_size": 7, "equal_color": 12, "equal_material": 7, "equal_shape": 7}
+_KINDS = tuple(kind for kind, weight in _KIND_WEIGHTS.items() for _ in range(weight))
+_YES_PROBABILITY = {"equal_size": 0.5, "equal_color": 0.8, "equal_material": 0.5, "equal_shape": 0.57}
+_COUNT_WEIGHTS = (2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+_ATTRIBUTE_COUNTS = (1, 1, 1, 2, 2, 2, 2, 3, 3, 4)
+"""how many attributes a noun mentions, to choose from"""
 
 
 def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
         if len(questions) == count:
             break
         kind = rng.choice(_KINDS)
-        found = _look_for(rng, scene, kind, _wanted(rng, scene, kind))
+        found = _find_question(rng, scene, kind, _sample_answer(rng, scene, kind))
         if found and all(found["question"] != other["question"] for other in questions):
             questions.append(
                 {
@@ -80,50 +80,50 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
     return questions
 
 
-def _wanted(rng: RandomStream, scene: Scene, kind: str) -> str:
-    """The answer to look for."""
+def _sample_answer(rng: RandomStream, scene: Scene, kind: str) -> str:
+    """The answer that the question should have."""
     if kind == "count":
-        possible = [number for number in range(len(scene["objects"]) + 1) for _ in range(_NUMBERS[number])]
+        possible = [number for number in range(len(scene["objects"]) + 1) for _ in range(_COUNT_WEIGHTS[number])]
         return str(rng.choice(possible))
     if kind.startswith("query_"):
         attribute = kind.removeprefix("query_")
         return str(rng.choice(sorted({thing[attribute] for thing in scene["objects"]})))
-    return "yes" if rng.uniform() < _YES.get(kind, 0.5) else "no"
+    return "yes" if rng.uniform() < _YES_PROBABILITY.get(kind, 0.5) else "no"
 
 
-def _look_for(rng: RandomStream, scene: Scene, kind: str, wanted: str) -> dict[str, Any] | None:
-    """A question of this kind with this answer, or None when a fair number of attempts found none."""
-    # Form and attributes mentioned are settled before the search, so that they do not tell the answer.
+def _find_question(rng: RandomStream, scene: Scene, kind: str, wanted: str) -> dict[str, Any] | None:
+    """A question of this kind with this answer, or None after 16 rejections."""
+    # Form and attributes are chosen before the search, so that they do not correlate with the answer.
     index = rng.choice([index for index, family in enumerate(FAMILIES) if family.kind == kind])
     family = FAMILIES[index]
     either = family.forms == ("or",)
-    masks = [_mask(rng, family, form) for form in family.forms * (2 if either else 1)]
+    masks = [_sample_attributes(rng, family, form) for form in family.forms * (2 if either else 1)]
     for _ in range(16):
         nouns = _nouns(rng, scene, family, masks)
-        if nouns is None or not _sensible(scene, family, nouns):
+        if nouns is None or not _is_nontrivial(scene, family, nouns):
             continue
-        program = phrase.program(kind, *nouns, either=either)
+        program = grammar.program(kind, *nouns, either=either)
         try:
             if answer(program, scene) != wanted:
                 continue
         except IllPosed:
             continue
-        text = phrase.sentence(kind, *nouns, choose=rng.choice, either=either)
+        text = grammar.sentence(kind, *nouns, choose=rng.choice, either=either)
         return {"question": text, "answer": wanted, "program": program, "question_family_index": index}
     return None
 
 
-def _mask(rng: RandomStream, family: Family, form: str) -> tuple[str, ...]:
+def _sample_attributes(rng: RandomStream, family: Family, form: str) -> tuple[str, ...]:
     """The attributes that the noun mentions: never the one that is asked for."""
     asked = family.kind.partition("_")[2]
     free = [attribute for attribute in ATTRIBUTES if attribute != asked]
-    number = rng.choice(_MENTIONED)
+    number = rng.choice(_ATTRIBUTE_COUNTS)
     if number == 1 and form != "plain" and rng.integer(2):
         number = 0  # "the thing left of ..."
-    return _some(rng, free, number)
+    return _subset(rng, free, number)
 
 
-def _some(rng: RandomStream, free: list[str], number: int) -> tuple[str, ...]:
+def _subset(rng: RandomStream, free: list[str], number: int) -> tuple[str, ...]:
     free = list(free)
     while len(free) > number:
         free.pop(rng.integer(len(free)))
@@ -142,7 +142,7 @@ def _nouns(rng: RandomStream, scene: Scene, family: Family, masks: list[tuple[st
             if family.kind == f"query_{links[0].name}":
                 return None
             mask = tuple(attribute for attribute in mask if attribute != links[0].name)
-        nouns.append(Noun(_fill(rng, scene, mask, real=single), links))
+        nouns.append(Noun(_sample_values(rng, scene, mask, real=single), links))
     return nouns
 
 
@@ -150,32 +150,34 @@ def _links(rng: RandomStream, scene: Scene, form: str) -> tuple[Link, ...] | Non
     if form in ("plain", "or"):
         return ()
     if form == "and":
-        ends = [_one(rng, scene, ()) for _ in range(2)]
+        ends = [_unique_noun(rng, scene, ()) for _ in range(2)]
         names = (rng.choice(RELATIONS[:2]), rng.choice(RELATIONS[2:]))
         if None in ends or ends[0] == ends[1]:
             return None
         return tuple(Link(name, end) for name, end in zip(names, ends, strict=True) if end is not None)
     links: tuple[Link, ...] = ()
     for _ in range({"one hop": 1, "same": 1, "two hops": 2, "three hops": 3}[form]):
-        noun = _one(rng, scene, links)
+        noun = _unique_noun(rng, scene, links)
         if noun is None:
             return None
         links = (Link(rng.choice(tuple(ATTRIBUTES) if form == "same" else RELATIONS), noun),)
     return links
 
 
-def _one(rng: RandomStream, scene: Scene, links: tuple[Link, ...]) -> Noun | None:
-    """A noun that means one object, and through its links only because of them."""
+def _unique_noun(rng: RandomStream, scene: Scene, links: tuple[Link, ...]) -> Noun | None:
+    """A noun that one object fits, and that needs its links for that."""
     for _ in range(6):
-        mask = _some(rng, list(ATTRIBUTES), rng.choice(_MENTIONED) - (1 if links and rng.integer(2) else 0))
-        noun = Noun(_fill(rng, scene, mask, real=True), links)
+        mask = _subset(rng, list(ATTRIBUTES), rng.choice(_ATTRIBUTE_COUNTS) - (1 if links and rng.integer(2) else 0))
+        noun = Noun(_sample_values(rng, scene, mask, real=True), links)
         if len(_objects(noun, scene)) == 1 and not (links and len(_objects(Noun(noun.filters), scene)) == 1):
             return noun
     return None
 
 
-def _fill(rng: RandomStream, scene: Scene, mask: tuple[str, ...], *, real: bool) -> tuple[tuple[str, str], ...]:
-    """Values for the attributes: those of some object; or half of the time, unless `real`, with one of them changed."""
+def _sample_values(
+    rng: RandomStream, scene: Scene, mask: tuple[str, ...], *, real: bool
+) -> tuple[tuple[str, str], ...]:
+    """Values for the attributes: those of some object; half of the time, unless `real`, with one of them resampled."""
     thing = rng.choice(scene["objects"])
     values = {attribute: thing[attribute] for attribute in mask}
     if mask and not real and rng.integer(2):
@@ -185,7 +187,7 @@ def _fill(rng: RandomStream, scene: Scene, mask: tuple[str, ...], *, real: bool)
 
 
 def _objects(noun: Noun, scene: Scene) -> list[int]:
-    """The objects that a noun means; none where one of its links is ill-posed."""
+    """The objects that a noun refers to; none where one of its links is ill-posed."""
     objects = scene["objects"]
     found = list(range(len(objects)))
     for name, value in noun.filters:
@@ -201,11 +203,11 @@ def _objects(noun: Noun, scene: Scene) -> list[int]:
     return found
 
 
-def _sensible(scene: Scene, family: Family, nouns: list[Noun]) -> bool:
+def _is_nontrivial(scene: Scene, family: Family, nouns: list[Noun]) -> bool:
     """Whether a question is not trivial."""
     bare = [_objects(Noun(noun.filters), scene) for noun in nouns]
     if len(nouns) == 2:
-        if _nested(*nouns) or not (bare[0] or bare[1]):
+        if _is_nested(*nouns) or not (bare[0] or bare[1]):
             return False
         if family.kind in (*COMPARISONS, "count"):
             return True
@@ -217,7 +219,7 @@ def _sensible(scene: Scene, family: Family, nouns: list[Noun]) -> bool:
             continue
         if family.kind in ("count", "exist"):
             ends = {index for link in noun.links for index in _objects(link.noun, scene)}
-            if not set(without) - ends:  # nothing fits, wherever it stands
+            if not set(without) - ends:  # nothing fits, wherever it is
                 return False
         elif any(len(_objects(fewer, scene)) == 1 for fewer in _with_fewer_links(noun)):  # a link is not needed
             return False
@@ -228,7 +230,7 @@ def _with_fewer_links(noun: Noun) -> list[Noun]:
     return [Noun(noun.filters)] + [Noun(noun.filters, (link,)) for link in noun.links if len(noun.links) > 1]
 
 
-def _nested(a: Noun, b: Noun) -> bool:
-    """Whether one of two sets is bound to be part of the other."""
+def _is_nested(a: Noun, b: Noun) -> bool:
+    """Whether one of two sets is a subset of the other in any scene."""
     first, second = set(a.filters), set(b.filters)
     return a.links == b.links and (first <= second or second <= first)

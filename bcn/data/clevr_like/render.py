@@ -1,4 +1,4 @@
-"""Pictures of scenes, as CLEVR's: `bcn[render]` brings numba, which compiles the path tracer of `_tracer.py`."""
+"""Images of scenes like CLEVR's: the path tracer of `_tracer.py`, compiled by numba, which `bcn[render]` installs."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from bcn.data.clevr_like import camera
 from bcn.data.clevr_like.scene import COLORS, LIGHTS, SHAPES
 from bcn.errors import BcnError
 
-STRENGTHS = ((4.184, 3.867, 3.320), (1.164, 1.262, 1.590), (2.240, 2.229, 2.203))
-"""red, green and blue that key, fill and back light give the ground: a warm light, a cool one, a white one"""
-SAMPLES, FEW, ERROR = 32, 8, 0.016
-"""most and fewest samples of a pixel, and the standard error, of the square root of its light, at which it is done"""
-REACH = 2
-"""pixels to either side over which the light from around is averaged"""
+LIGHT_COLORS = ((4.184, 3.867, 3.320), (1.164, 1.262, 1.590), (2.240, 2.229, 2.203))
+"""red, green and blue of key, fill and back light on the ground: warm, cool and white"""
+MAX_SAMPLES, MIN_SAMPLES, MAX_ERROR = 32, 8, 0.016
+"""samples of a pixel, and the standard error of the square root of its radiance at which it needs no more"""
+SMOOTH_RADIUS = 2
+"""pixels to either side over which indirect light is averaged"""
 
 
 def require_tracer() -> Any:
@@ -23,22 +23,22 @@ def require_tracer() -> Any:
     try:
         from bcn.data.clevr_like import _tracer as tracer
     except ImportError as error:
-        raise BcnError(f"pictures need {error.name}, which is not installed: pip install 'bcn[render]'") from error
+        raise BcnError(f"rendering needs {error.name}, which is not installed: pip install 'bcn[render]'") from error
     return tracer
 
 
 def render_scene(scene: dict[str, Any], *, width: int = 128, height: int = 128) -> np.ndarray:
-    """The picture of a scene, (height, width, 3) uint8. Whatever the size, it shows what the 480 x 320 original would.
+    """The image of a scene, (height, width, 3) uint8. Whatever the size, the field of view is that of 480 x 320.
 
-    An original scene, which does not say where its camera stood, is seen from where its pixel coordinates put it.
+    The camera of an original scene, which is not recorded, is recovered from its pixel coordinates.
     """
     tracer = require_tracer()
     eye = np.array(scene.get("camera") or camera.locate(scene["objects"]))
     right, up, forward = camera.axes(eye)
-    light, around, surface = (np.empty((height, width, channels)) for channels in (3, 3, 4))
+    direct, indirect, surface = (np.empty((height, width, channels)) for channels in (3, 3, 4))
     tracer.render(
-        light,
-        around,
+        direct,
+        indirect,
         surface,
         np.array([_object(thing, tracer.BOUND) for thing in scene["objects"]]),
         np.array(_lights(scene.get("lights") or LIGHTS, tracer)),
@@ -47,13 +47,13 @@ def render_scene(scene: dict[str, Any], *, width: int = 128, height: int = 128) 
         up,
         forward,
         camera.FOCAL / camera.WIDTH,
-        SAMPLES,
-        FEW,
-        ERROR,
+        MAX_SAMPLES,
+        MIN_SAMPLES,
+        MAX_ERROR,
         scene["image_index"],
     )
-    tracer.smooth(light, around, surface, REACH)
-    light = light.clip(0.0, 1.0)
+    tracer.add_indirect(direct, indirect, surface, SMOOTH_RADIUS)
+    light = direct.clip(0.0, 1.0)
     srgb = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
     return np.asarray((255 * srgb).round(), np.uint8)
 
@@ -70,9 +70,9 @@ def _object(thing: dict[str, Any], bound: Sequence[float]) -> list[float]:
 def _lights(positions: Sequence[Sequence[float]], tracer: Any) -> list[list[float]]:
     """Each light faces the origin."""
     rows = []
-    for position, strength in zip(positions, STRENGTHS, strict=True):
+    for position, strength in zip(positions, LIGHT_COLORS, strict=True):
         length = math.sqrt(sum(c * c for c in position))
         face = [-c / length for c in position]
-        sides = [tracer.EXTENT * c for c in tracer.frame(*face)]
-        rows.append([*position, *face, *(channel / tracer.EARTH for channel in strength), *sides])
+        sides = [tracer.EXTENT * c for c in tracer.orthonormal_basis(*face)]
+        rows.append([*position, *face, *(channel / tracer.GROUND_ALBEDO for channel in strength), *sides])
     return rows

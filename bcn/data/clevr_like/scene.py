@@ -2,7 +2,7 @@
 
 A scene is a function of (seed, split, index) and of nothing else: it is drawn from the raw bits of Philox, which are
 the same everywhere. The rules are the original's (Johnson et al. 2017): at least 0.25 between objects, at least 0.4
-between them along each of the four directions, so that no relation is a matter of taste, and every object visible.
+between them along each of the four directions, so that no relation is ambiguous, and every object visible.
 """
 
 import math
@@ -34,7 +34,7 @@ EXTENT = 3.0
 GAP = 0.25
 MARGIN = 0.4
 EPSILON = 0.2
-"""further than this along a direction counts as lying there, as in the original"""
+"""further than this along a direction counts as a relation, as in the original"""
 
 COARSE = 4
 """visibility is counted on every fourth pixel of every fourth row"""
@@ -42,7 +42,7 @@ VISIBLE = 200
 """pixels of 480 x 320 that every object shows"""
 
 LIGHTS = ((5.74, -2.53, 3.89), (-4.72, -3.89, 2.97), (-1.10, 2.37, 5.46))
-"""key, fill and back light, fitted to the ground and the highlights of original images; each is jittered by up to 1"""
+"""key, fill and back light, fitted to the ground and highlights of original images; each is jittered by up to 1"""
 
 
 def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, Any]:
@@ -78,13 +78,13 @@ def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, 
 
 
 def _place(rng: RandomStream, count: int, towards: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """`count` objects that keep their distances, or none when the plane filled up."""
+    """`count` objects at the required distances, or none when 50 attempts to place one failed."""
     objects: list[dict[str, Any]] = []
     for _ in range(count):
         size = rng.choice(tuple(SIZES))
         for _ in range(50):
             x, y = (round(rng.uniform(-EXTENT, EXTENT), 4) for _ in range(2))
-            if all(_apart(x, y, SIZES[size], other, towards) for other in objects):
+            if all(_is_clear(x, y, SIZES[size], other, towards) for other in objects):
                 break
         else:
             return []
@@ -101,7 +101,7 @@ def _place(rng: RandomStream, count: int, towards: dict[str, list[float]]) -> li
     return objects
 
 
-def _apart(x: float, y: float, radius: float, other: dict[str, Any], towards: dict[str, list[float]]) -> bool:
+def _is_clear(x: float, y: float, radius: float, other: dict[str, Any], towards: dict[str, list[float]]) -> bool:
     other_x, other_y, other_radius = other["3d_coords"]
     dx, dy = x - other_x, y - other_y
     if math.sqrt(dx * dx + dy * dy) < radius + other_radius + GAP:
@@ -110,7 +110,7 @@ def _apart(x: float, y: float, radius: float, other: dict[str, Any], towards: di
 
 
 def relationships(objects: Sequence[dict[str, Any]], towards: dict[str, list[float]]) -> dict[str, list[list[int]]]:
-    """For each relation and object, the objects that stand there: `["left"][i]` are those to the left of object i."""
+    """For each relation and object, the objects in that relation: `["left"][i]` are those to the left of object i."""
     table: dict[str, list[list[int]]] = {}
     for name in RELATIONS:
         along = [sum(p * d for p, d in zip(o["3d_coords"], towards[name], strict=True)) for o in objects]
@@ -141,7 +141,7 @@ def visible_pixels(objects: Sequence[dict[str, Any]], eye: ArrayLike) -> np.ndar
 
 
 def _first_hit(thing: dict[str, Any], position: np.ndarray, ray: np.ndarray) -> np.ndarray:
-    """How far along each ray the object is met, in units of the ray; infinity where it is missed."""
+    """Where each ray hits the object, in units of the ray; infinity where it misses."""
     radius = thing["3d_coords"][2]
     angle = thing["rotation"]
     turn = np.array([[math.cos(angle), math.sin(angle), 0], [-math.sin(angle), math.cos(angle), 0], [0, 0, 1]])

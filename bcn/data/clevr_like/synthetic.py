@@ -1,6 +1,6 @@
-"""In place of a data set that is not here: rows of the same kind, to measure how long a step with them takes.
+"""Synthetic data in place of a data set that is missing, to measure how long a training step takes.
 
-Questions are ours, whose words are about as many as those of CLEVR's; images are noise.
+Questions are clevr-like-v1's, about as long as CLEVR's; images are noise.
 """
 
 import numpy as np
@@ -16,21 +16,21 @@ SCENES = 24
 
 
 def synthetic_questions(name: str, *, images: int | None = None) -> QuestionDataset:
-    """As many rows as the training split would have, about a few images.
+    """A training split of the usual size, about a few images.
 
     >>> dataset = synthetic_questions("clevr-v1.0")
     >>> len(dataset), dataset[[0, 1]].answer.shape
     (69000, torch.Size([2, 10]))
     """
     size = SOURCES[name].size
-    asked = [make_questions(make_scene(index), count=MAX_QUESTIONS) for index in range(SCENES)]
-    flat = [question for questions in asked for question in questions]
+    questions_of = [make_questions(make_scene(index), count=MAX_QUESTIONS) for index in range(SCENES)]
+    flat = [question for questions in questions_of for question in questions]
     vocabulary = Vocabulary.from_words(word for question in flat for word in tokenize(question["question"]))
     encoded = [vocabulary.encode(question["question"]) for question in flat]
     words = np.zeros((len(flat), max(map(len, encoded))), np.int64)
     for row, numbers in enumerate(encoded):
         words[row, : len(numbers)] = numbers
-    counts = np.array([len(questions) for questions in asked])
+    counts = np.array([len(questions) for questions in questions_of])
     which = np.arange(images or SOURCES[name].train_images) % SCENES
     return QuestionDataset(
         name=name,

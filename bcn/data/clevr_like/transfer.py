@@ -1,6 +1,6 @@
-"""Original images of CLEVR with questions of our grammar about their scenes, for models that saw our images alone.
+"""Original images of CLEVR with questions of our grammar about their scenes, for models trained on our images alone.
 
-The original questions need not be there: `scenes/CLEVR_<split>_scenes*.json` and the images of some scenes will do.
+The original questions are not needed: `scenes/CLEVR_<split>_scenes*.json` and the images of some scenes suffice.
 """
 
 import json
@@ -21,14 +21,14 @@ FOLDERS = ("clevr", "CLEVR_v1.0", ".")
 
 
 def find_originals(data: str | Path | None = None, split: str = "val") -> dict[Path, dict[str, Any]]:
-    """The original images of a split that are here, each with its scene."""
+    """The original images of a split that exist, each with its scene."""
     root = data_root(data)
     files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
     for file in files:
         if is_clevr_like(file):
             raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
-        pictures = file.parent.parent.resolve() / "images" / split
-        scenes = {pictures / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}
+        folder = file.parent.parent.resolve() / "images" / split
+        scenes = {folder / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}
         if found := {path: scene for path, scene in scenes.items() if path.is_file()}:
             return found
     raise BcnError(
@@ -47,17 +47,24 @@ def open_transfer(
     size: int = 128,
     questions: int = 40,
 ) -> QuestionDataset:
-    """The original images that are here, each with so many questions, in the words and answers of a model."""
-    asked = [
-        question | {"image_filename": str(path)}  # where it lies, whoever asks
+    """The original images that exist, each with questions, in the words and answers of a model.
+
+    Args:
+        questions: about each image.
+    """
+    entries = [
+        question | {"image_filename": str(path)}  # absolute, since these questions lie elsewhere
         for path, scene in find_originals(data, split).items()
         for question in make_questions(scene, count=questions)
     ]
-    place = cache_root() / NAME / "made"
-    path, text = place / "questions" / f"CLEVR_{split}_questions.json", json.dumps({"info": {}, "questions": asked})
+    directory = cache_root() / NAME / "made"
+    path, text = (
+        directory / "questions" / f"CLEVR_{split}_questions.json",
+        json.dumps({"info": {}, "questions": entries}),
+    )
     if not path.is_file() or path.read_text() != text:
         with atomic_write(path) as temporary:
             temporary.write_text(text)
-    dataset = open_questions(place, split, size=size, vocabulary=Vocabulary(words), answers=answers)
+    dataset = open_questions(directory, split, size=size, vocabulary=Vocabulary(words), answers=answers)
     dataset.name = NAME
     return dataset
