@@ -1,6 +1,8 @@
 """The hot loop: exact in C and in torch, on any number of threads, with memory that does not grow."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +35,7 @@ def problem(images: int, objects: int, owner: list[int], widths: list[int], sile
     return [base, shift, torch.tensor(owner), *weights, *(torch.randn(out) / 2 - silence for out in widths[1:])]
 
 
-def outputs(function, tensors: list[Tensor]) -> list[Tensor]:
+def outputs(function: Callable[..., Tensor], tensors: list[Tensor]) -> list[Tensor]:
     base, shift, owner, *rest = (x.clone().requires_grad_(x.is_floating_point()) for x in tensors)
     weights, biases = rest[: len(rest) // 2], rest[len(rest) // 2 :]
     total = function(base, shift, owner, weights, biases)
@@ -43,7 +45,7 @@ def outputs(function, tensors: list[Tensor]) -> list[Tensor]:
     return [total, *grads]
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, Any] = {
     "even": (2, 100, [0] * 20 + [1] * 20, [64, 192]),
     "ragged": (4, 25, [0] * 3 + [1] + [3] * 30, [64, 128]),
     "small": (5, 3, [0, 1, 2, 3, 4], [64, 64]),
@@ -60,7 +62,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("width", [*VECTORS, 0], ids=lambda width: f"vector{width}" if width else "torch")
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_exact(name, width, threads, monkeypatch):
+def test_exact(name: str, width: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "vector_width", lambda: width)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -77,7 +79,7 @@ def test_exact(name, width, threads, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [*VECTORS, 0])
-def test_what_is_not_a_number_is_not_hidden(width, monkeypatch):
+def test_what_is_not_a_number_is_not_hidden(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "vector_width", lambda: width)
     base, shift, owner, weight, bias = problem(2, 4, [0, 0, 1], [64, 64])
     base[0, 1, 5] = torch.nan
@@ -103,7 +105,7 @@ def kept_bytes(relation: torch.nn.Module, questions: int, size: int) -> int:
     return sum(kept.values())
 
 
-def test_multi_relation_keeps_a_bit_for_each_activation():
+def test_multi_relation_keeps_a_bit_for_each_activation() -> None:
     relation = MultiRelation(4, 6, (64, 64), broadcast=BroadcastConv(4, (8,)))
     growth = kept_bytes(relation, 20, 10) - kept_bytes(relation, 10, 10)
     activations = 2 * 10 * 100 * 64
@@ -112,7 +114,7 @@ def test_multi_relation_keeps_a_bit_for_each_activation():
     assert growth <= one + per_question
 
 
-def test_pair_relation_keeps_a_bit_for_each_last_activation_of_a_pair():
+def test_pair_relation_keeps_a_bit_for_each_last_activation_of_a_pair() -> None:
     relation = PairRelation(4, 6, (64, 64, 64))
     few, many = (kept_bytes(relation, 3, size) for size in (4, 8))
     # Four times the objects are sixteen times the pairs, and what is kept for each object grows by four.
@@ -121,7 +123,7 @@ def test_pair_relation_keeps_a_bit_for_each_last_activation_of_a_pair():
     assert many - few <= one + 3.5 * few
 
 
-def test_questions_asked_twice_are_computed_once():
+def test_questions_asked_twice_are_computed_once() -> None:
     relation = MultiRelation(4, 6, (64, 64), broadcast=BroadcastConv(4, (8,)))
     image, question = torch.rand(2, 4, 5, 5), torch.rand(2, 3, 6)
     asked = question[:, [0, 1, 2, 1, 0, 0, 2]]
@@ -140,7 +142,7 @@ def strongest_by_hand(base: Tensor, weights: list[Tensor], biases: list[Tensor])
         hidden = image
         for weight, bias in zip(weights, biases, strict=True):
             hidden = hidden.relu() @ weight.t() + bias
-        best = [max(range(len(hidden)), key=lambda n, k=k: hidden[n, k].item()) for k in range(hidden.shape[1])]
+        best = [max(range(len(hidden)), key=channel.tolist().__getitem__) for channel in hidden.t()]
         values.append(torch.stack([hidden[n, k] for k, n in enumerate(best)]))
         positions.append(torch.tensor(best))
     return torch.stack(values), torch.stack(positions)
@@ -158,7 +160,7 @@ MAXIMA = {
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("width", [*VECTORS, 0], ids=lambda width: f"vector{width}" if width else "torch")
 @pytest.mark.parametrize("name", MAXIMA)
-def test_maxima_are_exact(name, width, threads, monkeypatch):
+def test_maxima_are_exact(name: str, width: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "vector_width", lambda: width)
     images, objects, widths = MAXIMA[name]
     base, _, _, *rest = problem(images, objects, [0], widths)
@@ -182,7 +184,7 @@ def test_maxima_are_exact(name, width, threads, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [*VECTORS, 0])
-def test_a_maximum_is_the_first_of_equals_and_hides_nothing(width, monkeypatch):
+def test_a_maximum_is_the_first_of_equals_and_hides_nothing(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "vector_width", lambda: width)
     base, _, _, weight, bias = problem(2, 40, [0], [64, 64])
     base[0, 20:] = base[0, :20]

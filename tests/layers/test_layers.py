@@ -1,7 +1,9 @@
-"""Each layer against a literal form written here: real `cat`, real `expand`, loops over pairs."""
+"""Each layer against a reference implementation written here: real `cat`, real `expand`, loops over pairs."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -36,17 +38,20 @@ def stack(widths: list[int]) -> nn.ModuleList:
 
 
 def with_planes(map_BCHW: Tensor, planes: str, origin: str) -> Tensor:
-    C = planes_by_hand(*map_BCHW.shape[-2:], planes, origin, map_BCHW.dtype)
+    height, width = map_BCHW.shape[-2:]
+    C = planes_by_hand(height, width, planes, origin, map_BCHW.dtype)
     return torch.cat([map_BCHW, C.expand(len(map_BCHW), *C.shape)], dim=1)
 
 
-class LiteralBroadcast(nn.Module):
-    def __init__(self, channels, sizes, *, planes="xyr", origin="centre", pool="max"):
+class ReferenceBroadcast(nn.Module):
+    def __init__(
+        self, channels: int, sizes: Sequence[int], *, planes: str = "xyr", origin: str = "centre", pool: str = "max"
+    ) -> None:
         super().__init__()
         self.k = stack([channels + len(planes), *sizes])
         self.options = planes, origin, pool
 
-    def forward(self, map_BCHW):
+    def forward(self, map_BCHW: Tensor) -> Tensor:
         planes, origin, pool = self.options
         hidden = with_planes(map_BCHW, planes, origin)
         for conv in self.k:
@@ -57,21 +62,23 @@ class LiteralBroadcast(nn.Module):
         return with_planes(hidden.expand(-1, -1, *map_BCHW.shape[2:]), planes, origin)
 
 
-class LiteralMulti(nn.Module):
-    def __init__(self, channels, questions, sizes, broadcast, *, planes="xyr", origin="centre"):
+class ReferenceMulti(nn.Module):
+    def __init__(
+        self, channels: int, questions: int, sizes: Sequence[int], broadcast: Any, *, planes: str = "xyr"
+    ) -> None:
         super().__init__()
         self.broadcast = broadcast
         vector = broadcast.k[-1].out_channels if broadcast else 0
         self.g = stack([channels + vector + len(planes) + questions, *sizes])
-        self.options = planes, origin
+        self.planes = planes
 
-    def forward(self, map_BCHW, question_BQD):
+    def forward(self, map_BCHW: Tensor, question_BQD: Tensor) -> Tensor:
         size, answers = map_BCHW.shape[2:], []
         for q in range(question_BQD.shape[1]):
             sources = [map_BCHW]
             if self.broadcast:
                 sources.append(self.broadcast(map_BCHW)[:, : self.broadcast.k[-1].out_channels])
-            hidden = with_planes(torch.cat(sources, 1), *self.options)
+            hidden = with_planes(torch.cat(sources, 1), self.planes, "centre")
             asked = question_BQD[:, q, :, None, None].expand(-1, -1, *size)
             hidden = torch.cat([hidden, asked], 1)
             for conv in self.g:
@@ -80,15 +87,14 @@ class LiteralMulti(nn.Module):
         return torch.stack(answers, 1)
 
 
-class LiteralPairs(nn.Module):
-    def __init__(self, channels, questions, sizes, *, planes="xyr", origin="centre"):
+class ReferencePairs(nn.Module):
+    def __init__(self, channels: int, questions: int, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.g = stack([2 * (channels + len(planes)) + questions, *sizes])
-        self.options = planes, origin
+        self.g = stack([2 * (channels + 3) + questions, *sizes])
 
-    def forward(self, map_BCHW, question_BQD):
-        objects = with_planes(map_BCHW, *self.options).flatten(2)
-        total = 0
+    def forward(self, map_BCHW: Tensor, question_BQD: Tensor) -> Tensor:
+        objects = with_planes(map_BCHW, "xyr", "centre").flatten(2)
+        total = torch.zeros((), dtype=map_BCHW.dtype)
         for i in range(objects.shape[2]):
             for j in range(objects.shape[2]):
                 pair = torch.cat([objects[:, :, i], objects[:, :, j]], 1)
@@ -100,14 +106,14 @@ class LiteralPairs(nn.Module):
         return total
 
 
-def agree(ours: nn.Module, literal: nn.Module, *inputs: Tensor, dtype: torch.dtype, leaves: int = 9) -> None:
+def agree(ours: nn.Module, reference: nn.Module, *inputs: Tensor, dtype: torch.dtype, leaves: int = 9) -> None:
     """Outputs and the gradients of the first inputs and all parameters agree; weights go both ways, strictly."""
-    ours, literal = ours.to(dtype), literal.to(dtype)
-    literal.load_state_dict(ours.state_dict(), strict=True)
-    ours.load_state_dict(literal.state_dict(), strict=True)
+    ours, reference = ours.to(dtype), reference.to(dtype)
+    reference.load_state_dict(ours.state_dict(), strict=True)
+    ours.load_state_dict(reference.state_dict(), strict=True)
     tolerance = {torch.float64: 1e-10, torch.float32: 1e-5}[dtype]
     results = []
-    for module in (ours, literal):
+    for module in (ours, reference):
         given = [x.to(dtype).clone().requires_grad_(i < leaves) for i, x in enumerate(inputs)]
         out = module(*given)
         weight = torch.linspace(0, 1, out.numel(), dtype=dtype).view(out.shape)
@@ -124,10 +130,11 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
-def seed():
+def seed() -> None:
     torch.manual_seed(0)
 
 
+Size = tuple[int, int]
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 PLANES = st.sampled_from(["xyr", "xy", "r", ""])
@@ -138,13 +145,14 @@ ORIGINS = st.sampled_from(["centre", "top-left"])
 
 
 @given(SIZES, PLANES, ORIGINS)
-def test_coordinate_planes_are_those_made_by_hand(size, planes, origin):
-    ours = coordinate_planes(*size, planes, origin, dtype=torch.float64)
-    assert torch.allclose(ours, planes_by_hand(*size, planes, origin, torch.float64), rtol=0, atol=1e-15)
+def test_coordinate_planes_are_those_made_by_hand(size: Size, planes: str, origin: Any) -> None:
+    height, width = size
+    ours = coordinate_planes(height, width, planes, origin, dtype=torch.float64)
+    assert torch.allclose(ours, planes_by_hand(height, width, planes, origin, torch.float64), rtol=0, atol=1e-15)
 
 
 @given(st.integers(1, 200), st.integers(1, 200), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
-def test_coordinate_planes_are_symmetric_and_span_the_longer_side(height, width, dtype):
+def test_coordinate_planes_are_symmetric_and_span_the_longer_side(height: int, width: int, dtype: torch.dtype) -> None:
     x, y, r = coordinate_planes(height, width, dtype=dtype)
     assert torch.equal(x, -x.flip(1))
     assert torch.equal(y, -y.flip(0))
@@ -156,7 +164,7 @@ def test_coordinate_planes_are_symmetric_and_span_the_longer_side(height, width,
     assert x.dtype == dtype
 
 
-def test_planes_of_one_mode_do_not_leak_into_another():
+def test_planes_of_one_mode_do_not_leak_into_another() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():
@@ -168,7 +176,7 @@ def test_planes_of_one_mode_do_not_leak_into_another():
     layer(image).sum().backward()
 
 
-def test_coordinate_planes_are_not_in_the_state_dict():
+def test_coordinate_planes_are_not_in_the_state_dict() -> None:
     layer = BroadcastConv(4, (5,))
     before = set(layer.state_dict())
     layer(torch.rand(1, 4, 6, 6))
@@ -176,7 +184,7 @@ def test_coordinate_planes_are_not_in_the_state_dict():
 
 
 @pytest.mark.parametrize("bad", [{"planes": "xz"}, {"planes": "xx"}, {"origin": "middle"}])
-def test_bad_planes_are_refused(bad):
+def test_bad_planes_are_refused(bad: Any) -> None:
     with pytest.raises(BcnError, match="accepted"):
         coordinate_planes(3, 3, **bad)
 
@@ -187,36 +195,41 @@ def test_bad_planes_are_refused(bad):
 @DTYPES
 @settings(max_examples=15)
 @given(size=SIZES, images=st.integers(1, 3), last=st.booleans())
-def test_concat_is_a_convolution_over_the_concatenation(dtype, size, images, last):
+def test_concat_is_a_convolution_over_the_concatenation(
+    dtype: torch.dtype, size: Size, images: int, last: bool
+) -> None:
     ours = ConcatConv1x1((3, 5, 2), 4)
 
-    class Literal(nn.Conv2d):
-        def forward(self, image, vector, planes):
+    class Reference(nn.Conv2d):
+        def forward(self, image: Tensor, *others: Tensor) -> Tensor:
+            vector, planes = others
             vector = vector[:, :, None, None].expand(-1, -1, *size)
             return super().forward(torch.cat([image, vector, planes.expand(images, -1, -1, -1)], 1))
 
     image = torch.randn(images, 3, *size)
     image = image.contiguous(memory_format=torch.channels_last) if last else image
-    agree(ours, Literal(10, 4, 1), image, torch.randn(images, 5), torch.randn(2, *size), dtype=dtype)
+    agree(ours, Reference(10, 4, 1), image, torch.randn(images, 5), torch.randn(2, *size), dtype=dtype)
 
 
 @DTYPES
 @settings(max_examples=25)
 @given(size=SIZES, images=st.integers(1, 3), planes=PLANES, origin=ORIGINS, pool=st.sampled_from(["max", "average"]))
-def test_broadcast_is_equation_1(dtype, size, images, planes, origin, pool):
-    options = {"planes": planes, "origin": origin, "pool": pool}
-    ours, literal = BroadcastConv(4, (6, 5), **options), LiteralBroadcast(4, (6, 5), **options)
-    agree(ours, literal, torch.randn(images, 4, *size), dtype=dtype)
+def test_broadcast_is_equation_1(
+    dtype: torch.dtype, size: Size, images: int, planes: str, origin: Any, pool: str
+) -> None:
+    options: Any = {"planes": planes, "origin": origin, "pool": pool}
+    ours, reference = BroadcastConv(4, (6, 5), **options), ReferenceBroadcast(4, (6, 5), **options)
+    agree(ours, reference, torch.randn(images, 4, *size), dtype=dtype)
 
 
 @DTYPES
 @pytest.mark.parametrize("planes", ["", "xyr"])
-def test_skip_is_the_same_convolutions_without_pooling(dtype, planes):
-    literal = LiteralBroadcast(4, (6, 5), planes=planes, pool="skip")
-    agree(SkipConv(4, (6, 5), planes=planes), literal, torch.randn(2, 4, 5, 3), dtype=dtype)
+def test_skip_is_the_same_convolutions_without_pooling(dtype: torch.dtype, planes: str) -> None:
+    reference = ReferenceBroadcast(4, (6, 5), planes=planes, pool="skip")
+    agree(SkipConv(4, (6, 5), planes=planes), reference, torch.randn(2, 4, 5, 3), dtype=dtype)
 
 
-def test_positions_are_where_the_maxima_are():
+def test_positions_are_where_the_maxima_are() -> None:
     layer = BroadcastConv(4, (6, 32)).double()
     image = torch.randn(3, 4, 7, 5, dtype=torch.float64)
     vector, position = layer.pooled(image)
@@ -232,7 +245,7 @@ def test_positions_are_where_the_maxima_are():
         assert torch.equal(found[b].flatten(), counts)
 
 
-def test_broadcast_refuses_bad_options():
+def test_broadcast_refuses_bad_options() -> None:
     with pytest.raises(BcnError, match="'max' and 'average'"):
         BroadcastConv(3, pool="median")
     with pytest.raises(BcnError, match="at least one"):
@@ -253,51 +266,62 @@ def test_broadcast_refuses_bad_options():
     planes=PLANES,
     learned=st.booleans(),
 )
-def test_multi_relation_is_equation_4(dtype, size, images, questions, depth, broadcast, planes, learned):
-    options = {"planes": planes}
+def test_multi_relation_is_equation_4(
+    dtype: torch.dtype,
+    size: Size,
+    images: int,
+    questions: int,
+    depth: int,
+    broadcast: bool,
+    planes: str,
+    learned: bool,
+) -> None:
+    options: Any = {"planes": planes}
     ours = MultiRelation(
         3, 5, (6, 7, 4, 8)[:depth], broadcast=BroadcastConv(3, (4, 6), **options) if broadcast else None, **options
     )
-    other = LiteralBroadcast(3, (4, 6), **options) if broadcast else None
-    literal = LiteralMulti(3, 5, (6, 7, 4, 8)[:depth], other, **options)
+    other = ReferenceBroadcast(3, (4, 6), **options) if broadcast else None
+    reference = ReferenceMulti(3, 5, (6, 7, 4, 8)[:depth], other, **options)
     asked = torch.randint(0, 2, (images, questions, 5)).float() * torch.tensor([1, 1, 0, 0, 0])  # some are asked twice
-    agree(ours, literal, torch.randn(images, 3, *size), asked, dtype=dtype, leaves=2 if learned else 1)
+    agree(ours, reference, torch.randn(images, 3, *size), asked, dtype=dtype, leaves=2 if learned else 1)
 
 
 @DTYPES
 @settings(max_examples=10)
 @given(size=st.tuples(st.integers(1, 4), st.integers(1, 4)), images=st.integers(1, 3), questions=st.integers(1, 3))
-def test_pair_relation_is_equation_2(dtype, size, images, questions):
-    ours, literal = PairRelation(3, 5, (6, 7, 4)), LiteralPairs(3, 5, (6, 7, 4))
-    agree(ours, literal, torch.randn(images, 3, *size), torch.randn(images, questions, 5), dtype=dtype)
+def test_pair_relation_is_equation_2(dtype: torch.dtype, size: Size, images: int, questions: int) -> None:
+    ours, reference = PairRelation(3, 5, (6, 7, 4)), ReferencePairs(3, 5, (6, 7, 4))
+    agree(ours, reference, torch.randn(images, 3, *size), torch.randn(images, questions, 5), dtype=dtype)
 
 
 @DTYPES
 @pytest.mark.parametrize(
     ("images", "size", "questions"), [(2, (10, 10), 20), (3, (5, 5), 20), (40, (3, 3), 1), (1, (40, 33), 3)]
 )
-def test_multi_relation_at_sizes_that_cut_chunks_differently(dtype, images, size, questions):
+def test_multi_relation_at_sizes_that_cut_chunks_differently(
+    dtype: torch.dtype, images: int, size: Size, questions: int
+) -> None:
     ours = MultiRelation(4, 11, (16, 16), broadcast=BroadcastConv(4, (8, 8)))
-    literal = LiteralMulti(4, 11, (16, 16), LiteralBroadcast(4, (8, 8)))
-    agree(ours, literal, torch.randn(images, 4, *size), torch.randn(images, questions, 11), dtype=dtype)
+    reference = ReferenceMulti(4, 11, (16, 16), ReferenceBroadcast(4, (8, 8)))
+    agree(ours, reference, torch.randn(images, 4, *size), torch.randn(images, questions, 11), dtype=dtype)
 
 
-def test_relations_without_a_question_are_equation_3():
+def test_relations_without_a_question_are_equation_3() -> None:
     relation = MultiRelation(3, broadcast=BroadcastConv(3, (4,)), sizes=(6, 5)).double()
-    literal = LiteralMulti(3, 0, (6, 5), LiteralBroadcast(3, (4,))).double()
-    literal.load_state_dict(relation.state_dict())
+    reference = ReferenceMulti(3, 0, (6, 5), ReferenceBroadcast(3, (4,))).double()
+    reference.load_state_dict(relation.state_dict())
     image = torch.randn(2, 3, 4, 4, dtype=torch.float64)
-    assert torch.allclose(relation(image), literal(image, image.new_empty(2, 1, 0))[:, 0], rtol=0, atol=1e-10)
+    assert torch.allclose(relation(image), reference(image, image.new_empty(2, 1, 0))[:, 0], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
-def test_gradcheck(depth):
+def test_gradcheck(depth: int) -> None:
     torch.manual_seed(depth)
     relation = MultiRelation(2, 3, (4, 3, 5)[:depth], broadcast=BroadcastConv(2, (4,))).double()
     inputs = (torch.randn(2, 2, 3, 2, dtype=torch.float64), torch.randn(2, 2, 3, dtype=torch.float64))
     parameters = dict(relation.named_parameters())
 
-    def call(*tensors):
+    def call(*tensors: Tensor) -> Any:
         values = dict(zip(parameters, tensors[2:], strict=True))
         return torch.func.functional_call(relation, values, tensors[:2])
 
@@ -308,7 +332,7 @@ def test_gradcheck(depth):
 @pytest.mark.parametrize(
     "relation", [MultiRelation(3, 5, broadcast=BroadcastConv(3, (8,)), planes=""), PairRelation(3, 5, planes="")]
 )
-def test_objects_may_be_permuted_with_their_coordinates(relation):
+def test_objects_may_be_permuted_with_their_coordinates(relation: Any) -> None:
     """Planes are given as channels, so that they move with the objects."""
     relation = relation.double()
     if isinstance(relation, MultiRelation):
@@ -320,7 +344,7 @@ def test_objects_may_be_permuted_with_their_coordinates(relation):
     assert torch.allclose(first, second, rtol=1e-12, atol=1e-12)
 
 
-def test_questions_of_the_wrong_shape_are_refused():
+def test_questions_of_the_wrong_shape_are_refused() -> None:
     relation = MultiRelation(3, 5, broadcast=None)
     for shape in [(2, 4), (3, 5), (2, 4, 4), (2, 1, 1, 5)]:
         with pytest.raises(BcnError, match=r"accepted for 2 images is \(2, 5\)"):
@@ -330,32 +354,32 @@ def test_questions_of_the_wrong_shape_are_refused():
 # ------------------------------------------------------------------------------------------ the hot loop's surroundings
 
 
-def test_no_questions_give_no_answers():
+def test_no_questions_give_no_answers() -> None:
     for layer in (MultiRelation(3, 5, (32, 32), broadcast=BroadcastConv(3, (8,))), PairRelation(3, 5, (32, 32, 32))):
         total = layer(torch.rand(2, 3, 4, 4), torch.rand(2, 0, 5))
         assert total.shape == (2, 0, 32)
         total.sum().backward()
 
 
-def test_other_floats_are_related_too():
+def test_other_floats_are_related_too() -> None:
     relation = MultiRelation(3, 5, (32, 32), broadcast=BroadcastConv(3, (8,))).bfloat16()
     image, question = torch.rand(2, 3, 4, 4), torch.rand(2, 3, 5)
     out = relation(image.bfloat16(), question.bfloat16())
     assert torch.allclose(out.float(), relation.float()(image, question), rtol=0.1, atol=0.5)
 
 
-def test_g_without_layers_is_refused():
+def test_g_without_layers_is_refused() -> None:
     with pytest.raises(BcnError, match="at least one size"):
         PairRelation(3, 5, ())
 
 
 @pytest.fixture
-def relation():
+def relation() -> MultiRelation:
     torch.manual_seed(0)
     return MultiRelation(4, 6, (16, 16), broadcast=BroadcastConv(4, (8, 8)))
 
 
-def test_compiles_and_exports(relation):
+def test_compiles_and_exports(relation: MultiRelation) -> None:
     image, question = torch.randn(3, 4, 6, 6), torch.randn(3, 5, 6)
     expected = relation(image, question)
     torch._dynamo.reset()
@@ -368,7 +392,7 @@ def test_compiles_and_exports(relation):
     assert torch.allclose(program.module()(*bigger), relation(*bigger), rtol=1e-4, atol=1e-5)
 
 
-def test_autocast_computes_in_bfloat16(relation):
+def test_autocast_computes_in_bfloat16(relation: MultiRelation) -> None:
     image, question = torch.randn(3, 4, 6, 6), torch.randn(3, 5, 6)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out = relation(image, question)
@@ -378,7 +402,7 @@ def test_autocast_computes_in_bfloat16(relation):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_cuda_agrees(relation):
+def test_cuda_agrees(relation: MultiRelation) -> None:
     image, question = torch.randn(3, 4, 6, 6), torch.randn(3, 5, 6)
     expected = relation(image, question)
     found = relation.cuda()(image.cuda(), question.cuda())

@@ -1,6 +1,9 @@
 """What layers refuse, and what their loops in C leave to torch."""
 
 import warnings
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +19,7 @@ from bcn.layers.relation import MultiRelation, PairRelation
 @pytest.mark.parametrize(
     ("channels", "sizes"), [(8, ()), (-2, (8,)), (0, (8,)), (8, (0,)), (8, 64), (8, (64.0,)), (8, "64")]
 )
-def test_sizes_that_no_layer_has_are_refused(channels, sizes):
+def test_sizes_that_no_layer_has_are_refused(channels: int, sizes: Any) -> None:
     with pytest.raises(BcnError, match="accepted are whole numbers above 0"):
         BroadcastConv(channels, sizes)
     with pytest.raises(BcnError, match="accepted are whole numbers above 0"):
@@ -24,7 +27,7 @@ def test_sizes_that_no_layer_has_are_refused(channels, sizes):
 
 
 @pytest.mark.parametrize("shape", [(8, 5, 6), (1, 7, 5, 6), (1, 8, 0, 6)])
-def test_maps_of_another_shape_are_refused(shape):
+def test_maps_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     layer = BroadcastConv(8, (64, 64))
     for use in (layer, layer.pooled, layer.activation_map, PairRelation(8), SkipConv(8, (64, 64))):
         with pytest.raises(BcnError, match=r"accepted is \(B, 8, H, W\)"):
@@ -32,12 +35,12 @@ def test_maps_of_another_shape_are_refused(shape):
 
 
 @pytest.mark.parametrize("planes", [None, ["x", "y"], "xz", "xx"])
-def test_planes_that_there_are_not_are_refused(planes):
+def test_planes_that_there_are_not_are_refused(planes: Any) -> None:
     with pytest.raises(BcnError, match="accepted is any choice of the letters"):
         BroadcastConv(8, (64,), planes=planes)
 
 
-def test_second_derivatives_are_refused_where_c_computes_the_first():
+def test_second_derivatives_are_refused_where_c_computes_the_first() -> None:
     torch.manual_seed(0)
     for layer in (BroadcastConv(8, (64, 64)), MultiRelation(8, sizes=(64, 64), broadcast=None), Deform(8)):
         given = torch.rand(2, 8, 5, 6, requires_grad=True)
@@ -46,24 +49,25 @@ def test_second_derivatives_are_refused_where_c_computes_the_first():
             grad.square().sum().backward()
 
 
-def test_what_c_cannot_read_is_left_to_torch():
+def test_what_c_cannot_read_is_left_to_torch() -> None:
     """Tensors that only pretend have shapes; other types and devices among the weights are torch's errors."""
     layer, given = BroadcastConv(8, (64, 64)), torch.rand(2, 8, 5, 6)
     with FakeTensorMode(allow_non_fake_inputs=True):
         assert layer(torch.rand(2, 8, 5, 6)).shape == (2, 67, 5, 6)
-    for change in (nn.Module.double, nn.Module.half, lambda module: module.to("meta")):
+    changes: list[Callable[[nn.Module], object]] = [nn.Module.double, nn.Module.half, methodcaller("to", "meta")]
+    for change in changes:
         spoiled = BroadcastConv(8, (64, 64))
         change(spoiled.k[1])
         with pytest.raises((RuntimeError, NotImplementedError)):
             spoiled(given)
-    for change in (nn.Module.double, nn.Module.half):
+    for change in changes[:2]:
         relation = MultiRelation(8, sizes=(64, 64), broadcast=None)
         change(relation.g[1])
         with pytest.raises(RuntimeError):
             relation(given)
 
 
-def test_a_layer_can_be_traced():
+def test_a_layer_can_be_traced() -> None:
     layer, given = BroadcastConv(8, (64, 64)).eval(), torch.rand(2, 8, 5, 6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
