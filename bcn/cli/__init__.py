@@ -42,6 +42,7 @@ from bcn.cli import models as models  # noqa: E402
 from bcn.cli import data as data  # noqa: E402
 from bcn.cli import clevr as clevr  # noqa: E402
 from bcn.cli import train as train  # noqa: E402
+from bcn.cli import doctor as doctor  # noqa: E402
 from bcn.cli import paper as paper  # noqa: E402
 from bcn.cli import bench as bench  # noqa: E402
 from bcn.cli import release as release  # noqa: E402

@@ -1,8 +1,7 @@
-"""`bcn train`, `bcn eval` and `bcn doctor`."""
+"""`bcn train` and `bcn eval`."""
 
 import json
 import os
-import platform
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from bcn.cli import app
-from bcn.errors import BcnError
 
 if TYPE_CHECKING:
     from bcn.training.interrupts import Interrupted
@@ -25,15 +23,15 @@ ThreadsOption = Annotated[int | None, typer.Option(min=1, max=1024, help="Thread
 def train(
     recipe: Annotated[str, typer.Argument(help="A row of a table, table3/multirn-h (see `bcn recipes`), or own.")],
     scale: ScaleOption = "cpu",
-    seed: Annotated[int, typer.Option(min=0, help="Decides everything that is random.")] = 0,
-    runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
+    seed: Annotated[int, typer.Option(min=0, help="Determines everything that is random.")] = 0,
+    runs: Annotated[Path, typer.Option(help="The directory of all runs.")] = Path("runs"),
     data: DataOption = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a field: optim.lr=0.001. Repeatable.")] = None,
     threads: ThreadsOption = None,
     save_minutes: Annotated[float, typer.Option(min=0, help="Minutes between checkpoints within an epoch.")] = 5.0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
 ) -> None:
-    """Train a recipe to its end. The same command goes on with a run that was stopped, and shows a finished one."""
+    """Train a recipe. The same command resumes a run that was stopped, and shows a finished one."""
     from bcn.cli.metrics import print_metrics
     from bcn.paper.tables import find_recipe
     from bcn.training.interrupts import Interrupted
@@ -61,7 +59,7 @@ def train(
 
 
 def leave(stopped: "Interrupted") -> NoReturn:
-    """End as a signal ends a command, and tell how to go on."""
+    """Exit as a signal ends a command, and print how to resume."""
     if os.environ.get("RANK", "0") == "0":
         same = "the same torchrun command" if "RANK" in os.environ else shlex.join(["bcn", *sys.argv[1:]])
         print(f"bcn: {stopped}; go on with: {same}", file=sys.stderr, flush=True)
@@ -75,11 +73,11 @@ def evaluate(
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     images: Annotated[int | None, typer.Option(min=1, help="The first so many images (default: all).")] = None,
     data: DataOption = None,
-    confusion: Annotated[Path | None, typer.Option(help="Write the confusion as a picture (PNG).")] = None,
+    confusion: Annotated[Path | None, typer.Option(help="Write the confusion matrix as a PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     threads: ThreadsOption = None,
 ) -> None:
-    """Accuracy by kind of question with counts and 95 % intervals, and where it applies the localisation error."""
+    """Evaluate weights: accuracy by kind of question with counts and 95 % intervals, and the localisation error."""
     import torch
 
     from bcn.cli.metrics import print_metrics
@@ -107,46 +105,3 @@ def evaluate(
         print_metrics(f"{description['model']} on {dataset.name} {dataset.split}", metrics)
     if confusion is not None:
         draw_confusion(counts, dataset.answers, confusion)
-
-
-@app.command()
-def doctor(
-    distributed: Annotated[
-        bool, typer.Option("--distributed", help="One all-reduce per rank, under torchrun.")
-    ] = False,
-) -> None:
-    """Versions, cores, threads; with --distributed whether the processes of a torchrun launch reach each other."""
-    import torch
-
-    from bcn.layers.fused.native import vector_width
-    from bcn.training.distributed import process_group
-    from bcn.training.environment import commit, default_threads, keep_memory, machine, versions
-
-    if not distributed:
-        here = machine()
-        rows = {
-            **versions(),
-            "commit": (commit() or {}).get("id", "not a checkout"),
-            "processor": here["processor"],
-            "cores": here["cores"],
-            "threads": default_threads(),
-            "gpu": here["gpu"] or "none",
-            "freed memory is kept": "yes" if keep_memory() else "no (not glibc)",
-            "hot loop": {16: "C with AVX-512", 8: "C with AVX2"}.get(
-                vector_width(), "torch (not compiled, or no AVX2)"
-            ),
-        }
-        for name, value in rows.items():
-            print(f"{name:22}{value}")
-        return
-    with process_group() as ranks:
-        if "RANK" not in os.environ:
-            raise BcnError("--distributed: start it with torchrun --nproc-per-node=2 -m bcn doctor --distributed")
-        numbers = ranks.sum(torch.tensor(ranks.rank + 1, device=ranks.device)).item()
-        threads = default_threads(ranks.local_world)
-        told = ranks.gather(
-            f"rank {ranks.rank} of {ranks.world} on {platform.node()}, {ranks.device}, {threads} threads: "
-            f"all-reduce {numbers}, expected {ranks.world * (ranks.world + 1) // 2}"
-        )
-        if ranks.is_main:  # lines that two processes print at once can run into each other
-            print(*told, sep="\n", flush=True)

@@ -5,8 +5,8 @@ torchrun --nproc-per-node=2 -m bcn train table3/multirn-h --scale cpu --seed 0
 """
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -282,30 +282,14 @@ def train(
     if not 0 <= seed < 2**63:
         raise BcnError(f"seed {seed}: a seed is a whole number from 0 to 2^63 - 1")
     keep_memory()
-    with ExitStack() as stack:
-        stack.enter_context(flush_denormals())
-        ranks, stop = stack.enter_context(process_group()), Stop()
+    with flush_denormals(), process_group() as ranks:
         splits, record = _open(recipe, seed, runs, data, threads, ranks)
-        if record is not None:
-            return record
-        # What can be refused is refused before anything is written, and by all ranks.
-        with ranks.raise_on_all():
-            splits.check(recipe)
-            trainer = Trainer(recipe, seed, splits, ranks=ranks, stop=stop, save_minutes=save_minutes)
-            for dataset in (splits.train, *splits.tests.values()):
-                check_fit(trainer.state.model, dataset, recipe.model)
-            if tensorboard and ranks.is_main:
-                trainer.board = TensorBoard(runs / run_id(recipe, seed) / "tensorboard")
-        with ranks.raise_on_all():
-            if ranks.is_main:
-                opened = open_run(
-                    recipe, seed=seed, runs=runs, data=splits.checksums(), overrides=overrides, **_now(ranks)
-                )
-                trainer.run = stack.enter_context(opened)
-        stack.enter_context(stop)
-        trainer.resume()
-        trainer.fit()
-        return _finish(trainer)
+        if record is None:
+            starting = _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, tensorboard)
+            with starting as trainer:
+                trainer.fit()
+                record = _finish(trainer)
+        return record
 
 
 def _open(
@@ -325,6 +309,38 @@ def _open(
         if started is not None and record is not None:
             started.check_data(splits.checksums())
     return splits, record
+
+
+@contextmanager
+def _start(
+    recipe: Recipe,
+    seed: int,
+    runs: Path,
+    splits: Splits,
+    ranks: Ranks,
+    overrides: Sequence[str],
+    save_minutes: float,
+    tensorboard: bool,
+) -> Iterator[Trainer]:
+    """A trainer at the newest checkpoint of its run, whose directory is locked, and which signals stop."""
+    stop = Stop()
+    # What can be refused is refused before anything is written, and by all ranks.
+    with ranks.raise_on_all():
+        splits.check(recipe)
+        trainer = Trainer(recipe, seed, splits, ranks=ranks, stop=stop, save_minutes=save_minutes)
+        for dataset in (splits.train, *splits.tests.values()):
+            check_fit(trainer.state.model, dataset, recipe.model)
+        if tensorboard and ranks.is_main:
+            trainer.board = TensorBoard(runs / run_id(recipe, seed) / "tensorboard")
+    with ExitStack() as stack:
+        with ranks.raise_on_all():
+            if ranks.is_main:
+                checksums = splits.checksums()
+                opened = open_run(recipe, seed=seed, runs=runs, data=checksums, overrides=overrides, **_now(ranks))
+                trainer.run = stack.enter_context(opened)
+        stack.enter_context(stop)
+        trainer.resume()
+        yield trainer
 
 
 def _finish(trainer: Trainer) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""`bcn doctor`."""
+
+import os
+import platform
+from typing import Annotated
+
+import typer
+
+from bcn.cli import app
+from bcn.errors import BcnError
+
+
+@app.command()
+def doctor(
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="One all-reduce per rank, under torchrun.")
+    ] = False,
+) -> None:
+    """Versions, cores, threads; with --distributed whether the processes of a torchrun launch reach each other."""
+    if distributed:
+        _check_launch()
+        return
+    from bcn.layers.fused.native import vector_width
+    from bcn.training.environment import commit, default_threads, keep_memory, machine, versions
+
+    here = machine()
+    rows = {
+        **versions(),
+        "commit": (commit() or {}).get("id", "not a checkout"),
+        "processor": here["processor"],
+        "cores": here["cores"],
+        "threads": default_threads(),
+        "gpu": here["gpu"] or "none",
+        "freed memory is kept": "yes" if keep_memory() else "no (not glibc)",
+        "fused kernels": {16: "C with AVX-512", 8: "C with AVX2"}.get(vector_width(), "torch (no AVX2, or no build)"),
+    }
+    for name, value in rows.items():
+        print(f"{name:22}{value}")
+
+
+def _check_launch() -> None:
+    """One all-reduce over the ranks of a torchrun launch; the main rank prints a line for each."""
+    import torch
+
+    from bcn.training.distributed import process_group
+    from bcn.training.environment import default_threads
+
+    with process_group() as ranks:
+        if "RANK" not in os.environ:
+            raise BcnError("--distributed: start it with torchrun --nproc-per-node=2 -m bcn doctor --distributed")
+        total = ranks.sum(torch.tensor(ranks.rank + 1, device=ranks.device)).item()
+        threads = default_threads(ranks.local_world)
+        lines = ranks.gather(
+            f"rank {ranks.rank} of {ranks.world} on {platform.node()}, {ranks.device}, {threads} threads: "
+            f"all-reduce {total}, expected {ranks.world * (ranks.world + 1) // 2}"
+        )
+        if ranks.is_main:  # lines that two processes print at once can run into each other
+            print(*lines, sep="\n", flush=True)
