@@ -1,4 +1,4 @@
-"""What every data set gives: a batch is images, each with all of its questions (idea 2 of the design).
+"""The Dataset protocol. A batch is images, each with all of its questions, so that a CNN runs once per image.
 
 B images, T points in each, Q questions about it, R roles of a point in a question, D numbers or L words in a question,
 C channels, H x W pixels.
@@ -90,7 +90,7 @@ class Dataset(Protocol):
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch: ...
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        """The indices of one epoch: a permutation that seed and epoch decide; for a stream, the next fresh indices."""
+        """The indices of one epoch, a permutation by seed and epoch; for a stream, the next fresh indices."""
         return permutation(len(self), seed=seed, epoch=epoch)
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:

@@ -42,7 +42,7 @@ class Ranks:
         return torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
 
     def share(self, index: np.ndarray) -> np.ndarray:
-        """This rank's part of the indices. All parts together are the whole, in its order, without padding.
+        """This rank's part of the indices. The parts of all ranks are the indices in their order, without padding.
 
         >>> [Ranks(rank, 2).share(np.arange(5)).tolist() for rank in (0, 1)]
         [[0, 1, 2], [3, 4]]

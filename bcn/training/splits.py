@@ -53,7 +53,7 @@ class Splits(NamedTuple):
         return cls(train, val, test, tests, objects, embeddings)
 
     def model_arguments(self, recipe: Recipe) -> dict[str, Any]:
-        """The arguments of the recipe's model, with those that the data decides: how many words and answers."""
+        """The arguments of the recipe's model, with those that the data determines: vocab_size and num_answers."""
         arguments = dict(recipe.arguments)
         if self.train.vocabulary is None:
             return arguments
