@@ -16,7 +16,7 @@ from bcn.errors import BcnError
 
 
 def data_root(directory: str | Path | None = None) -> Path:
-    """Where the original files of data sets are looked for: `directory`, else `BCN_DATA`, else the cache."""
+    """The directory of the original files of data sets: `directory`, else `BCN_DATA`, else the cache."""
     if directory is None:
         return Path(os.environ.get("BCN_DATA") or cache_root()).expanduser()
     root = Path(directory).expanduser()
@@ -26,7 +26,7 @@ def data_root(directory: str | Path | None = None) -> Path:
 
 
 def cache_root() -> Path:
-    """Where generated and downloaded files are written: `BCN_CACHE`, or `bcn` in the user's cache directory."""
+    """The directory of generated and downloaded files: `BCN_CACHE`, or `bcn` in the user's cache directory."""
     if directory := os.environ.get("BCN_CACHE"):
         return Path(directory).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "bcn"

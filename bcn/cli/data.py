@@ -1,4 +1,4 @@
-"""`bcn data`: what data sets there are, where they lie, whether their checksums hold, what they look like."""
+"""`bcn data`: list, make, fetch, check and show data sets."""
 
 import json
 import sys
@@ -17,8 +17,8 @@ commands = typer.Typer(help="List, make, fetch, check and show the data sets.", 
 app.add_typer(commands, name="data")
 
 Name = Annotated[str, typer.Argument(help="A data set; `bcn data list` lists them.")]
-Data = Annotated[Path | None, typer.Option(help="Where the original files lie (default: BCN_DATA).")]
-Seed = Annotated[int, typer.Option(min=0, help="Decides what a generated set holds; results are for 0.")]
+Data = Annotated[Path | None, typer.Option(help="Directory of the original files (default: BCN_DATA).")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of a generated data set; results are for 0.")]
 
 
 @commands.command("list")
@@ -48,13 +48,13 @@ def list_(
 def make(
     name: Name,
     split: Annotated[str | None, typer.Option(help="One split (default: all).")] = None,
-    images: Annotated[int | None, typer.Option(min=1, help="The first so many images of each split.")] = None,
+    images: Annotated[int | None, typer.Option(min=1, help="The first N images of each split (default: all).")] = None,
     seed: Seed = 0,
     questions: Annotated[str, typer.Option(help="sampled or all, where questions are asked.")] = "sampled",
     out: Annotated[Path | None, typer.Option(help="Also write NAME-SPLIT.npz into this directory.")] = None,
     data: Data = None,
 ) -> None:
-    """Generate a data set. One that is cached is checked first, and made anew if it does not hold."""
+    """Generate a data set. A cached one is checked first, and made again if it is damaged."""
     from bcn.data.arrays import write_npz
     from bcn.data.check import CHECKSUMS, drop_damaged
     from bcn.data.registry import find_entry, open_dataset

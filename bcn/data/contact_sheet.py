@@ -1,4 +1,4 @@
-"""A contact sheet: the first images of a data set with their labels, to be looked at."""
+"""A contact sheet: the first images of a data set with their labels."""
 
 import textwrap
 
@@ -50,7 +50,7 @@ def _enlarge(batch: Batch, index: int, scale: int) -> Image.Image:
 
 
 def caption(dataset: Dataset, batch: Batch, index: int, letters: int) -> list[str]:
-    """The class of an image, or some of its questions with their answers, in lines of so many letters."""
+    """The class of an image, or some of its questions with their answers, in lines of at most `letters`."""
     answer_Q = batch.answer[index]
     if batch.question is None:
         return [f"{index}: {dataset.answers[int(answer_Q)]}"]

@@ -142,7 +142,7 @@ def open_dataset(
     Args:
         name: one of DATASETS.
         data: the directory of the original files (default: BCN_DATA).
-        images: take the first so many.
+        images: take the first `images` only.
         seed: determines what a generated data set holds.
         questions: which of Sort-of-CLEVR's questions are asked about each image.
         size: width and height of the images of the data set "own".

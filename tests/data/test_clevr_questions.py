@@ -221,7 +221,7 @@ def test_sets_of_objects(last: str, expected: str) -> None:
 
 def test_what_cannot_be_answered_says_so() -> None:
     scene = {"function": "scene", "inputs": []}
-    with pytest.raises(IllPosed, match="3 objects where one is meant"):
+    with pytest.raises(IllPosed, match="ill-posed: 3 objects"):
         run([scene, {"function": "unique", "inputs": [0]}], _scene())
     with pytest.raises(BcnError, match="did you mean 'filter_color'"):
         run([scene, {"function": "filter_colour", "inputs": [0], "value_inputs": ["red"]}], _scene())

@@ -1,4 +1,4 @@
-"""CLEVR's camera: it stands at (7.48, -6.51, 5.34), each coordinate jittered by up to 0.5, and looks at the origin.
+"""CLEVR's camera: at (7.48, -6.51, 5.34), each coordinate jittered by up to 0.5, looking at the origin.
 
 The numbers were fitted to the original scenes: one position for each scene, and nothing else free, reproduces every
 stored pixel to its rounding.
@@ -19,7 +19,7 @@ JITTER = 0.5
 
 
 def axes(position: ArrayLike) -> tuple[Array, Array, Array]:
-    """The camera's right, up and forward, for a camera that looks at the origin and stands upright."""
+    """The camera's right, up and forward axes; it looks at the origin, without roll."""
     forward = -np.asarray(position, float)
     forward /= np.sqrt((forward * forward).sum())
     right = np.array([forward[1], -forward[0], 0.0])
@@ -57,7 +57,7 @@ def project(position: ArrayLike, points: ArrayLike) -> Array:
 
 
 def locate(objects: Sequence[dict[str, Any]]) -> list[float]:
-    """Where the camera stood, from the `3d_coords` and `pixel_coords` of an original scene (Gauss-Newton)."""
+    """The position of the camera, from the `3d_coords` and `pixel_coords` of an original scene (Gauss-Newton)."""
     points = np.array([thing["3d_coords"] for thing in objects])
     seen = np.array([thing["pixel_coords"] for thing in objects], float)
     weight = np.array([1.0, 1.0, 1000.0])  # pixels are rounded, depths are not

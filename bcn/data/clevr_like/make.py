@@ -121,7 +121,7 @@ def join(directory: Path, spec: SplitSpec, images: int) -> bool:
     info = json.dumps(asdict(spec) | {"images": images})
     first_lines = {key: f'{{"info": {info}, "{key}": [\n' for key in ("scenes", "questions")}
 
-    def outdated() -> list[str]:  # writing a file anew would have its images decoded anew
+    def outdated() -> list[str]:  # a file that is written again has its images decoded again
         paths = _joined_files(directory, spec)
         return [key for key, line in first_lines.items() if not paths[key].exists() or _first_line(paths[key]) != line]
 

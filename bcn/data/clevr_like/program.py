@@ -35,24 +35,24 @@ def run(program: Program, scene: Scene) -> list[Any]:
         name = function_of(node)
         if name not in _FUNCTIONS:
             raise did_you_mean("function", name, _FUNCTIONS)
-        given = node.get("value_inputs", node.get("side_inputs")) or []
+        constants = node.get("value_inputs", node.get("side_inputs")) or []
         inputs = [values[index] for index in node.get("inputs") or []]
-        values.append(_FUNCTIONS[name](scene, *inputs, *given))
+        values.append(_FUNCTIONS[name](scene, *inputs, *constants))
     return values
 
 
-def _unique(scene: Scene, found: Sequence[int]) -> int:
-    if len(found) != 1:
-        raise IllPosed(f"ill-posed: {len(found)} objects where one is meant")
-    return found[0]
+def _unique(scene: Scene, objects: Sequence[int]) -> int:
+    if len(objects) != 1:
+        raise IllPosed(f"ill-posed: {len(objects)} objects where there must be one")
+    return objects[0]
 
 
-def _sorted(found: Iterable[int]) -> list[int]:
-    return sorted(set(found))
+def _sorted(objects: Iterable[int]) -> list[int]:
+    return sorted(set(objects))
 
 
 def _filter(attribute: str) -> Callable[..., list[int]]:
-    return lambda scene, found, value: [i for i in found if scene["objects"][i][attribute] == value]
+    return lambda scene, objects, value: [i for i in objects if scene["objects"][i][attribute] == value]
 
 
 def _query(attribute: str) -> Callable[..., str]:
@@ -75,8 +75,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "relate": lambda scene, index, relation: _sorted(scene["relationships"][relation][index]),
     "union": lambda scene, a, b: _sorted([*a, *b]),
     "intersect": lambda scene, a, b: _sorted(set(a) & set(b)),
-    "count": lambda scene, found: len(found),
-    "exist": lambda scene, found: len(found) > 0,
+    "count": lambda scene, objects: len(objects),
+    "exist": lambda scene, objects: len(objects) > 0,
     "equal_integer": lambda scene, a, b: a == b,
     "less_than": lambda scene, a, b: a < b,
     "greater_than": lambda scene, a, b: a > b,

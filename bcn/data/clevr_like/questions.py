@@ -53,7 +53,7 @@ _ATTRIBUTE_COUNTS = (1, 1, 1, 2, 2, 2, 2, 3, 3, 4)
 
 
 def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict[str, Any]]:
-    """Questions about a scene: `count`, or fewer where so many are not found.
+    """Questions about a scene: `count`, or fewer where rejection sampling finds fewer.
 
     >>> from bcn.data.clevr_like.scene import make_scene
     >>> first = make_questions(make_scene(0))[0]
@@ -66,15 +66,15 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
         if len(questions) == count:
             break
         kind = rng.choice(_KINDS)
-        found = _find_question(rng, scene, kind, _sample_answer(rng, scene, kind))
-        if found and all(found["question"] != other["question"] for other in questions):
+        question = _find_question(rng, scene, kind, _sample_answer(rng, scene, kind))
+        if question and all(question["question"] != other["question"] for other in questions):
             questions.append(
                 {
                     "image_index": scene["image_index"],
                     "image_filename": scene["image_filename"],
                     "split": scene["split"],
                     "question_index": scene["image_index"] * count + len(questions),
-                    **found,
+                    **question,
                 }
             )
     return questions
@@ -189,18 +189,18 @@ def _sample_values(
 def _objects(noun: Noun, scene: Scene) -> list[int]:
     """The objects that a noun refers to; none where one of its links is ill-posed."""
     objects = scene["objects"]
-    found = list(range(len(objects)))
+    indices = list(range(len(objects)))
     for name, value in noun.filters:
-        found = [i for i in found if objects[i][name] == value]
-    for link in noun.links if found else ():
+        indices = [i for i in indices if objects[i][name] == value]
+    for link in noun.links if indices else ():
         ends = _objects(link.noun, scene)
         if len(ends) != 1:
             return []
         if link.name in ATTRIBUTES:
-            found = [i for i in found if i != ends[0] and objects[i][link.name] == objects[ends[0]][link.name]]
+            indices = [i for i in indices if i != ends[0] and objects[i][link.name] == objects[ends[0]][link.name]]
         else:
-            found = [i for i in found if i in scene["relationships"][link.name][ends[0]]]
-    return found
+            indices = [i for i in indices if i in scene["relationships"][link.name][ends[0]]]
+    return indices
 
 
 def _is_nontrivial(scene: Scene, family: Family, nouns: list[Noun]) -> bool:
@@ -211,8 +211,8 @@ def _is_nontrivial(scene: Scene, family: Family, nouns: list[Noun]) -> bool:
             return False
         if family.kind in (*COMPARISONS, "count"):
             return True
-        found = [_objects(noun, scene) for noun in nouns]
-        if found[0] == found[1]:
+        first, second = (_objects(noun, scene) for noun in nouns)
+        if first == second:
             return False
     for noun, without in zip(nouns, bare, strict=True):
         if not noun.links:

@@ -29,8 +29,8 @@ def find_originals(data: str | Path | None = None, split: str = "val") -> dict[P
             raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
         folder = file.parent.parent.resolve() / "images" / split
         scenes = {folder / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}
-        if found := {path: scene for path, scene in scenes.items() if path.is_file()}:
-            return found
+        if existing := {path: scene for path, scene in scenes.items() if path.is_file()}:
+            return existing
     raise BcnError(
         f"{root} has no CLEVR images of the split {split} with their scenes: give with --data or BCN_DATA a "
         f"directory that holds scenes/CLEVR_{split}_scenes.json and images/{split}, itself or in "

@@ -40,16 +40,16 @@ def open_affnist(split: str, *, data: str | Path | None = None, images: int | No
             f"affNIST's {part} is not in {data_root(data) / 'affnist'}: run `bcn data fetch affnist`, "
             f"or put the published {part}.mat.zip or {part}_batches.zip there"
         )
-    pixels, labels, found = [], [], 0
+    pixels, labels, count = [], [], 0
     for shown, content in _contents(path):
         image_NP, label_N = _parse(shown, content)
         pixels.append(image_NP)
         labels.append(label_N)
-        found += len(label_N)
-        if found >= stop:
+        count += len(label_N)
+        if count >= stop:
             break
-    if found < stop:
-        raise BcnError(f"{path} holds {found:,} images of the {stop:,} wanted: put all of the published files there")
+    if count < stop:
+        raise BcnError(f"{path} holds {count:,} images of the {stop:,} wanted: put all of the published files there")
     image_NCHW = np.concatenate(pixels)[:stop].reshape(-1, 1, SIDE, SIDE)
     return ArrayDataset("affnist", split, image_NCHW, np.concatenate(labels)[:stop], CLASSES)
 
@@ -57,8 +57,8 @@ def open_affnist(split: str, *, data: str | Path | None = None, images: int | No
 def locate_affnist(part: str, data: str | Path | None = None) -> Path | None:
     """What holds `part` in `affnist/`: `test.mat`, the directory `test_batches`, or either as the published zip."""
     names = (f"{part}.mat", f"{part}_batches", f"{part}.mat.zip", f"{part}_batches.zip")
-    places = [root / "affnist" / name for root in (data_root(data), cache_root()) for name in names]
-    return next((place for place in places if place.exists()), None)
+    paths = [root / "affnist" / name for root in (data_root(data), cache_root()) for name in names]
+    return next((path for path in paths if path.exists()), None)
 
 
 def find_affnist(data: str | Path | None = None) -> list[Path]:

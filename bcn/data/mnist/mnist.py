@@ -71,8 +71,8 @@ FILES = {
 def fetch_mnist(part: str, *, data: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The digits (N, 28, 28) uint8 and classes (N,) of `part`, "train" (60,000) or "test" (10,000).
 
-    The files, with or without .gz, are looked for in the data directory, in its `mnist` and `MNIST/raw`, and in the
-    cache; only what is nowhere is downloaded, into `data` where it is given, otherwise into the cache.
+    The files, with or without .gz, are searched in the data directory, in its `mnist` and `MNIST/raw`, and in the
+    cache; missing ones are downloaded, into `data` if it is given, otherwise into the cache.
     """
     digits, labels = (_read(file, _find(file, data) or _download(file, data)) for file in FILES[part])
     return digits, labels

@@ -95,13 +95,13 @@ def warp_affine(picture_NSS: np.ndarray, linear_N22: np.ndarray, centre_N2: np.n
     reach_N2 = np.abs(linear_N22).sum(axis=2) * (size / 2 + 0.5)
     for chunk, first_N2, window_2 in _windows(centre_N2 - reach_N2, centre_N2 + reach_N2, out_NHW, WARP_CHUNK):
         x, y = _sources(linear_N22[chunk], centre_N2[chunk] - first_N2, window_2, size)
-        place = (np.arange(len(chunk)) * side**2)[:, None, None] + ((y >> 8) * side + (x >> 8))
+        offset = (np.arange(len(chunk)) * side**2)[:, None, None] + ((y >> 8) * side + (x >> 8))
         x &= UNIT - 1
         y &= UNIT - 1
         flat = bordered[chunk].reshape(-1)
-        place += side + 1
-        above = flat.take(place) * (UNIT - x) + flat[1:].take(place) * x
-        below = flat[side:].take(place) * (UNIT - x) + flat[side + 1 :].take(place) * x
+        offset += side + 1
+        above = flat.take(offset) * (UNIT - x) + flat[1:].take(offset) * x
+        below = flat[side:].take(offset) * (UNIT - x) + flat[side + 1 :].take(offset) * x
         _write_windows(
             out_NHW, chunk, first_N2, ((above * (UNIT - y) + below * y + UNIT**2 // 2) >> 16).astype(np.uint8)
         )

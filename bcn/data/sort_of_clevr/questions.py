@@ -38,7 +38,7 @@ def answer_all(scenes: Scenes, *, own_distance: int | None = None) -> np.ndarray
     """
     x_KN, y_KN, shape_KN, present_KN = (np.ascontiguousarray(part.T) for part in scenes)
     square_KKN = squared_distances(x_KN, y_KN).astype(np.int32)
-    # the shape and the place ride in the low bits: the least or greatest of all is found at once, the first where equal
+    # colour and shape are packed into the low bits, so that one min or max gives them; ties go to the first colour
     colour_K1 = np.arange(6, dtype=np.int32)[:, None]
     rising_KKN = square_KKN << 4 | colour_K1 << 1 | shape_KN
     falling_KKN = square_KKN << 4 | (7 - colour_K1) << 1 | shape_KN

@@ -45,7 +45,7 @@ class Scenes(NamedTuple):
 
 
 def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
-    """Shapes are fair coins; given the shapes, all valid arrangements of the centres are equally likely.
+    """Shapes are fair coins; given the shapes, every valid arrangement of the centres has the same probability.
 
     The centres of a scene are drawn together, and drawn again together until none overlap and none are ambiguous.
     """
@@ -62,9 +62,9 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
         row_M = apart // attempts
         shape_KM, present_KM = (of_NK.T.take(waiting[row_M], axis=1) for of_NK in (shape_NK, present_NK))
         clear = np.flatnonzero(~_ambiguous(x_KM, y_KM, shape_KM, present_KM))
-        found = clear[np.diff(row_M[clear], prepend=-1) > 0]  # the first of each row
-        row = row_M[found]
-        x_NK[waiting[row]], y_NK[waiting[row]] = x_KM[:, found].T, y_KM[:, found].T
+        accepted = clear[np.diff(row_M[clear], prepend=-1) > 0]  # the first of each row
+        row = row_M[accepted]
+        x_NK[waiting[row]], y_NK[waiting[row]] = x_KM[:, accepted].T, y_KM[:, accepted].T
         waiting = np.delete(waiting, row)
         first += attempts
     return Scenes(x_NK, y_NK, shape_NK, present_NK)

@@ -33,7 +33,7 @@ YES_NO_WORDS = set(re.findall(r"\w+", "centre center half image line middle part
 OTHER_WORDS = set(
     re.findall(r"\w+", "away from how me objects same shape shapes tell that their things what which with")
 )
-"""words that may stand in a sentence; any other, such as "not" or "right", could change the question and is refused"""
+"""other words that are accepted; any further one, such as "not" or "right", could change the question"""
 
 
 def to_sentence(question: Sequence[float] | np.ndarray | Tensor) -> str:

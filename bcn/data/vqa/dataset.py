@@ -95,7 +95,7 @@ class QuestionDataset(Dataset):
         return np.where(asked_BQ, index_BQ, 0), asked_BQ
 
     def first(self, images: int) -> "QuestionDataset":
-        """The same with the first so many images only."""
+        """The first `images` only."""
         if not 1 <= images <= len(self.image):
             raise BcnError(f"{images} images were asked of {self.name} {self.split}: give 1 to {len(self.image)}")
         return replace(self, image=self.image[:images], rows=self.rows[self.rows[:, 0] < images])

@@ -1,4 +1,4 @@
-"""Large JSON files, read one entry at a time: CLEVR's 700,000 questions never stand in memory together."""
+"""Large JSON files, read one entry at a time: CLEVR's 700,000 questions are never all in memory."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def _entries(path: Path, key: str, block: int) -> Iterator[dict[str, Any]]:
                 return
             try:
                 entry, position = decoder.raw_decode(text, position)
-            except (ValueError, RecursionError) as error:  # the entry goes on in the next block
+            except (ValueError, RecursionError) as error:  # the entry continues in the next block
                 if not (read := file.read(max(block, len(text) - position))):
                     raise BcnError(f"{path} ends or breaks within the list {key!r}: get it again") from error
                 text, position = text[position:] + read, 0

@@ -20,7 +20,7 @@ NO_QUESTIONS = f"has no questions: give it a line for each, {FORM}"
 OTHER_KIND = "other"
 """the kind of a question that names none, where others do"""
 RESERVED_KINDS = ("all", "localisation")
-"""names of metrics that stand beside those of the kinds"""
+"""names of metrics that are reported beside those of the kinds"""
 
 
 def list_own_splits(directory: Path) -> list[str]:

@@ -43,7 +43,7 @@ def open_questions(
     Args:
         directory: in one of the layouts of layouts.py.
         size: width and height of the images.
-        images: take the first so many.
+        images: take the first `images` only.
         vocabulary: of a trained model (default: that of the training split).
         answers: of a trained model (default: CLEVR's, or those of the training split).
     """

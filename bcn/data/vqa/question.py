@@ -33,7 +33,7 @@ def parse_text(entry: dict[str, Any], key: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What is wrong with an entry, to follow the place where it stands."""
+    """What is wrong with an entry, for an error message that begins with its position."""
     if isinstance(error, RecursionError):
         return "it has too many brackets within brackets"
     return f"it has no {error}" if isinstance(error, KeyError) else str(error)

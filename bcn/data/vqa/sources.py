@@ -75,8 +75,8 @@ def find_source(name: str, data: str | Path | None = None) -> list[Path]:
 
 def require_source(name: str, data: str | Path | None = None) -> list[Path]:
     """`find_source`, or an error that says what to do: none of these data sets is downloaded."""
-    if found := find_source(name, data):
-        return found
+    if directories := find_source(name, data):
+        return directories
     raise BcnError(f"{name} is not in {data_root(data)}: {SOURCES[name].remedy}")
 
 
@@ -94,7 +94,7 @@ def open_source(
 
     Args:
         data: the directory of the data set, or the one that holds it (default: BCN_DATA).
-        images: take the first so many.
+        images: take the first `images` only.
         size: width and height of the images of one's own data set; the others have theirs.
         words: the vocabulary of a trained model (default: that of the training split).
         answers: the answers of a trained model (default: those of the training split).
@@ -137,7 +137,7 @@ def _open_clevr(split: str, splits: Sequence[str], open_split: OpenSplit) -> Que
 
 
 def _open_own(split: str, splits: Sequence[str], open_split: OpenSplit, directory: Path) -> QuestionDataset:
-    """`val` takes the place of a split `test` that is not there or has no answers, and `split` says so."""
+    """Open `val` instead of a `test` that is missing or has no answers; the data set's `split` says so."""
     stored = "val" if split == "test" and "test" not in splits else split
     if stored not in splits:
         raise BcnError(
