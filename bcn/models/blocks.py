@@ -1,4 +1,4 @@
-"""What the models are stacked of: runs of 3x3 blocks, and what table 1 puts between two of them.
+"""The parts of the models: runs of 3x3 blocks, what table 1 puts between two of them, and the classifier.
 
 B images, C channels, H x W positions, A classes.
 """
@@ -62,7 +62,7 @@ class Broadcasting(nn.Module):
 
 
 class Skipping(nn.Module):
-    """The rival without pooling: F -> [F, [F, C] * k] -> 1x1 convolution and ReLU."""
+    """The baseline without pooling: F -> [F, [F, C] * k] -> 1x1 convolution and ReLU."""
 
     def __init__(self, channels: int, skip: SkipConv) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Skipping(nn.Module):
 
 
 class CoordinateChannels(nn.Module):
-    """The rival without broadcasting: F -> [F, C], coordinate channel embedding alone."""
+    """The baseline without broadcasting: F -> [F, C], coordinate channel embedding alone."""
 
     def __init__(self, planes: str = "xyr", origin: str = "centre") -> None:
         super().__init__()

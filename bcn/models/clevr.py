@@ -1,12 +1,12 @@
-"""CLEVR from pixels (section 5.3, table 4): the models of Sort-of-CLEVR, asked in sentences, and their rivals.
+"""CLEVR from pixels (section 5.3, table 4): the models of Sort-of-CLEVR with questions in words, and their baselines.
 
 All models take images (B, 3, H, W) and token indices (B, L) or (B, Q, L), padded with 0, and give logits (B, A) or
 (B, Q, A); `vocab_size` counts the indices, that of padding included. 128x128 pixels become 8x8 objects, 16x16
 in CNN_h; the row multirn-h-224 is multirn-h on images of 224x224, 28x28 objects. Apart from cnn-lstm, any image size
 will do.
 
-The rivals are cited in the paper from others, who had larger networks and pretrained features. Here they see the same
-pixels through the same CNN and read the question with the same LSTM, so that a row differs from the next in one thing.
+The paper cites the baselines from others, who had larger networks and pretrained features. Here they have the same
+CNN and the same question encoder, so that a row differs from the next in one thing.
 """
 
 from collections.abc import Sequence
@@ -17,26 +17,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.layers.baselines.attention import StackedAttention
-from bcn.layers.baselines.conv_block import Block
 from bcn.layers.baselines.film import Film
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.blocks import blocks, mlp
+from bcn.models.initialise import OBJECT_STD, PLANE_STD, QUESTION_STD, balance_sources, kaiming_blocks
 from bcn.models.question_encoder import QuestionEncoder, lengths
 from bcn.models.registry import register
 from bcn.models.relation_model import Flattened, QuestionAnswerer, RelationModel
 
 IMAGE = (3, 128, 128)
-
 NUM_ANSWERS = 28
-OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD = 1.0, 0.55, 0.06
-"""of objects, which leave a BatchNorm, of coordinates, and of questions that differ in a word, at the start"""
 VOCAB_SIZE = 90
 """about as many as CLEVR's questions have, padding included; a data set that is trained on says how many it has"""
 
 
-class Blind(nn.Module):
-    """Answers without the image."""
+class QuestionOnly(nn.Module):
+    """The baseline that does not see the image."""
 
     def __init__(self, f: nn.Module) -> None:
         super().__init__()
@@ -48,9 +45,10 @@ class Blind(nn.Module):
 
 
 class QuestionType(nn.Module):
-    """Answers by the type of the question alone: by what most questions that begin and end alike have for an answer.
+    """The baseline that answers by the type of the question: by the most frequent answer of questions that begin and
+    end alike.
 
-    A word in one of the first `first` and the last `last` places votes for answers, whatever the others are.
+    Each of the first `first` and the last `last` words adds its own logits, whatever the other words are.
     """
 
     broadcast = None
@@ -62,38 +60,17 @@ class QuestionType(nn.Module):
 
     def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
         token_UL = question.flatten(0, -2)
-        place = lengths(token_UL)[:, None] - torch.arange(1, self.last + 1, device=question.device)
-        ending = token_UL.gather(1, place.clamp(min=0))
+        index = lengths(token_UL)[:, None] - torch.arange(1, self.last + 1, device=question.device)
+        ending = token_UL.gather(1, index.clamp(min=0))
         beginning = F.pad(token_UL, (0, self.first))[:, : self.first]  # padding counts, however much of it was given
-        heard = [*beginning.unbind(1), *ending.unbind(1)]
-        logits_UA = torch.stack([vote(word) for vote, word in zip(self.votes, heard, strict=True)]).sum(dim=0)
+        words = [*beginning.unbind(1), *ending.unbind(1)]
+        logits_UA = torch.stack([vote(word) for vote, word in zip(self.votes, words, strict=True)]).sum(dim=0)
         return logits_UA.view(*question.shape[:-1], logits_UA.shape[1])
 
 
-def level(parts: Sequence[Tensor], spreads: Sequence[float | None]) -> None:
-    """Start a layer over a concatenation so that its sources are equally heard.
-
-    Each source has its part of the weights, its numbers vary by `spread` at the start, and it moves the layer by 1;
-    None leaves it as it is. With PyTorch's own start, objects move g's first layer by 0.12, a word of a question by
-    0.025 and coordinates by 0.024: what a question means for an object, or for a place, is then learned very late.
-    """
-    for part, spread in zip(parts, spreads, strict=True):
-        if spread is not None and part.shape[1]:
-            nn.init.normal_(part, std=1 / (spread * part.shape[1] ** 0.5))
-
-
 def _cnn(*, last_stride: int = 2) -> nn.Sequential:
-    """Four blocks of 24, as for Sort-of-CLEVR.
-
-    He's start, without biases: the weights are 2.4 times as large as PyTorch's. A BatchNorm follows, so what they
-    compute is the same, but a step of Adam turns them less.
-    """
-    cnn = blocks(3, (24, 24, 24, 24), last_stride=last_stride)
-    for block in cnn:
-        conv = cast(Block, block).conv
-        nn.init.kaiming_normal_(conv.weight)
-        nn.init.zeros_(cast(Tensor, conv.bias))
-    return cnn
+    """Four blocks of 24, as for Sort-of-CLEVR."""
+    return kaiming_blocks(blocks(3, (24, 24, 24, 24), last_stride=last_stride))
 
 
 def _multirn(
@@ -103,7 +80,7 @@ def _multirn(
     question = QuestionEncoder(vocab_size)
     broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
-    level(relation.g.first.parts(), (OBJECT_SPREAD, None, PLANE_SPREAD, QUESTION_SPREAD))
+    balance_sources(relation.g.first.parts(), (OBJECT_STD, None, PLANE_STD, QUESTION_STD))
     return QuestionAnswerer(
         question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
     )
@@ -117,7 +94,7 @@ def q_type(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> Ques
 @register("clevr/lstm", image=IMAGE)
 def lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> QuestionAnswerer:
     question = QuestionEncoder(vocab_size)
-    return QuestionAnswerer(question, Blind(mlp(question.out_channels, 256, 256, num_answers)))
+    return QuestionAnswerer(question, QuestionOnly(mlp(question.out_channels, 256, 256, num_answers)))
 
 
 @register("clevr/cnn-lstm", image=IMAGE)
@@ -127,7 +104,9 @@ def cnn_lstm(vocab_size: int = VOCAB_SIZE, num_answers: int = NUM_ANSWERS) -> Qu
     flattened = Flattened(24, question.out_channels, size=(8, 8), planes="", origin="centre")
     f = mlp(flattened.out_channels, 256, 256, num_answers)
     objects = flattened.out_channels - question.out_channels
-    level(cast(Tensor, f[0].weight).split((objects, question.out_channels), dim=1), (OBJECT_SPREAD, QUESTION_SPREAD))
+    balance_sources(
+        cast(Tensor, f[0].weight).split((objects, question.out_channels), dim=1), (OBJECT_STD, QUESTION_STD)
+    )
     return QuestionAnswerer(question, RelationModel(_cnn(), flattened, f))
 
 
@@ -147,7 +126,7 @@ def rn(
     """Equation 2 with everything else as in multiRN."""
     question = QuestionEncoder(vocab_size)
     relation = PairRelation(24, question.out_channels, planes=planes, origin=origin)
-    level(relation.g.first.parts(), (OBJECT_SPREAD, PLANE_SPREAD, OBJECT_SPREAD, PLANE_SPREAD, QUESTION_SPREAD))
+    balance_sources(relation.g.first.parts(), (OBJECT_STD, PLANE_STD, OBJECT_STD, PLANE_STD, QUESTION_STD))
     return QuestionAnswerer(question, RelationModel(_cnn(), relation, mlp(256, 256, 256, num_answers)))
 
 

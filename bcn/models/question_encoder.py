@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from bcn.errors import BcnError
 from bcn.layers.baselines.lstm import BidirectionalLSTM
+from bcn.layers.fused.dispatch import has_values
 
 
 class QuestionEncoder(nn.Module):
@@ -22,6 +23,12 @@ class QuestionEncoder(nn.Module):
 
     >>> QuestionEncoder(80)(torch.randint(1, 80, (2, 10, 17))).shape
     torch.Size([2, 10, 256])
+
+    Args:
+        vocab_size: token indices, that of padding included.
+        embedding: numbers for a word.
+        hidden: units of the LSTM in each direction.
+        layers: of the LSTM.
     """
 
     def __init__(self, vocab_size: int, embedding: int = 50, hidden: int = 128, *, layers: int = 2) -> None:
@@ -30,16 +37,16 @@ class QuestionEncoder(nn.Module):
         self.lstm = BidirectionalLSTM(embedding, hidden, layers=layers)
         self.out_channels = self.lstm.out_channels
 
-    def load_word_embeddings(self, vector_VE: Tensor) -> None:
-        """Start from given vectors of words, such as GloVe's; one of NaN keeps its word as it is."""
-        if vector_VE.shape != self.embedding.weight.shape:
+    def load_word_embeddings(self, embedding_VE: Tensor) -> None:
+        """Start from given word embeddings, such as GloVe's; one of NaN keeps its word as it is."""
+        if embedding_VE.shape != self.embedding.weight.shape:
             raise BcnError(
-                f"vectors of words have the shape {tuple(vector_VE.shape)}: accepted is "
+                f"word embeddings have the shape {tuple(embedding_VE.shape)}: accepted is "
                 f"{tuple(self.embedding.weight.shape)}, one for each word"
             )
         with torch.no_grad():
-            known_V = ~vector_VE.isnan().any(dim=1)
-            self.embedding.weight[known_V] = vector_VE[known_V].to(self.embedding.weight)
+            known_V = ~embedding_VE.isnan().any(dim=1)
+            self.embedding.weight[known_V] = embedding_VE[known_V].to(self.embedding.weight)
             self.embedding.weight[0] = 0
 
     def forward(self, question: Tensor) -> Tensor:
@@ -53,12 +60,12 @@ class QuestionEncoder(nn.Module):
         token_UL = question.flatten(0, -2)
         if not token_UL.shape[0]:
             return self.embedding.weight.new_zeros(*question.shape[:-1], self.out_channels)
-        if token_UL.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
-            vector_UD = self._read(token_UL)
-        else:
+        if has_values(token_UL):
             self._check(token_UL)
-            token_UL, which = torch.unique(token_UL, dim=0, return_inverse=True)
-            vector_UD = self._read(token_UL).index_select(0, which)
+            token_UL, inverse = torch.unique(token_UL, dim=0, return_inverse=True)
+            vector_UD = self._read(token_UL).index_select(0, inverse)
+        else:
+            vector_UD = self._read(token_UL)
         return vector_UD.view(*question.shape[:-1], self.out_channels)
 
     def _read(self, token_UL: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Feature-wise linear modulation (Perez et al., 2018), the rival of table 4 that lets the question steer a CNN.
+"""Feature-wise linear modulation (Perez et al., 2018), the baseline of table 4 in which the question modulates a CNN.
 
 B images, Q questions of D numbers about each, R = B Q, C channels, H x W positions.
 """
@@ -26,12 +26,12 @@ class FilmBlock(nn.Module):
         self.norm = nn.BatchNorm2d(channels, affine=False)
 
     def forward(self, map_BCHW: Tensor, scale_RC: Tensor, shift_RC: Tensor) -> Tensor:
-        """The map is one for each image as long as no question has touched it, and then one for each question."""
+        """The map is one for each image before the first modulation, and one for each question after it."""
         entered = torch.relu(self.enter(_with_planes(map_BCHW)))
         normed = self.norm(self.convolution(entered))
-        images, asked = map_BCHW.shape[0], scale_RC.shape[0]
-        if torch.compiler.is_exporting() or images != asked:
-            owner_R = torch.arange(asked, device=map_BCHW.device) // (asked // images)
+        images, questions = map_BCHW.shape[0], scale_RC.shape[0]
+        if torch.compiler.is_exporting() or images != questions:
+            owner_R = torch.arange(questions, device=map_BCHW.device) // (questions // images)
             entered, normed = entered.index_select(0, owner_R), normed.index_select(0, owner_R)
         modulated: Tensor = scale_RC[:, :, None, None] * normed + shift_RC[:, :, None, None]
         return entered + torch.relu(modulated)
@@ -57,5 +57,5 @@ class Film(nn.Module):
         ):
             scale_RC, shift_RC = modulation.chunk(2, dim=1)
             map_BCHW = block(map_BCHW, 1 + scale_RC, shift_RC)
-        found_RKHW = torch.relu(self.last(_with_planes(map_BCHW)))
-        return found_RKHW.amax(dim=(2, 3)).view(*question.shape[:-1], self.out_channels)
+        hidden_RKHW = torch.relu(self.last(_with_planes(map_BCHW)))
+        return hidden_RKHW.amax(dim=(2, 3)).view(*question.shape[:-1], self.out_channels)

@@ -4,8 +4,14 @@ Two forms that agree: `unrolled`, word by word with padding masked out, which co
 and `packed`, which reads no padding, and whose own backward makes each weight's gradient with one matrix product for
 all words instead of one for each. Both run the two directions in one loop.
 
-U sentences, L words in the longest, N words in all, E numbers for a word, H units, G = 4 H gates in the order write,
-keep, new, show; 2 directions, of which the reverse one has its words in the order in which it reads them.
+Why not `nn.LSTM` with `pack_padded_sequence`: on the same parameters it takes 1.62 [1.57, 1.69] times as long for
+forward and backward (forward alone 0.97 [0.94, 1.05]), and makes a training step of clevr/multirn-h 1.20 [1.17, 1.30]
+times as long: 454 against 360 ms for 16 images with 10 questions of 17 words. (Median and quartiles of the ratio of CPU
+time, 28 and 10 pairs in one process, one core; outputs differ by 2e-7.) Gates and parameters are those of `nn.LSTM`,
+its two biases added up.
+
+U sentences, L words in the longest, N words in all, E numbers for a word, H units, G = 4 H gates in the order input,
+forget, cell, output; 2 directions, of which the reverse one has its words in the order in which it reads them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from bcn.layers.fused.dispatch import has_values
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
@@ -57,7 +65,7 @@ class Packing(NamedTuple):
         )
 
 
-class _Read(torch.autograd.Function):
+class _PackedLayer(torch.autograd.Function):
     """One layer, both directions: all states (2, N, H)."""
 
     @staticmethod
@@ -77,11 +85,11 @@ class _Read(torch.autograd.Function):
             gate[..., : 2 * hidden].sigmoid_()
             gate[..., 2 * hidden : 3 * hidden].tanh_()
             gate[..., 3 * hidden :].sigmoid_()
-            write, keep, new, show = gate.chunk(4, dim=2)
-            torch.mul(write, new, out=cell)
+            input_gate, forget_gate, candidate, output_gate = gate.chunk(4, dim=2)
+            torch.mul(input_gate, candidate, out=cell)
             if start:
-                cell.addcmul_(keep, cell_2NH[:, before : before + count])
-            torch.tanh(cell, out=state).mul_(show)
+                cell.addcmul_(forget_gate, cell_2NH[:, before : before + count])
+            torch.tanh(cell, out=state).mul_(output_gate)
             before = start
         ctx.save_for_backward(input_NE, reversed_NE, weight_ih_2GE, weight_hh_2GH, gate_2NG, cell_2NH, state_2NH)
         ctx.packing = packing
@@ -92,44 +100,45 @@ class _Read(torch.autograd.Function):
     def backward(ctx: Any, grad_2NH: Tensor) -> tuple[Tensor | None, ...]:
         input_NE, reversed_NE, weight_ih_2GE, weight_hh_2GH, gate_2NG, cell_2NH, state_2NH = ctx.saved_tensors
         packing, hidden = ctx.packing, weight_hh_2GH.shape[2]
-        to_gate_2NG = torch.empty_like(gate_2NG)
-        to_state, to_cell = (grad_2NH.new_zeros(2, packing.counts[0], hidden) for _ in range(2))
+        grad_gate_2NG = torch.empty_like(gate_2NG)
+        grad_state, grad_cell = (grad_2NH.new_zeros(2, packing.counts[0], hidden) for _ in range(2))
         for t in reversed(range(len(packing.counts))):
             start, count = packing.starts[t], packing.counts[t]
-            gate, d_gate = (tensor[:, start : start + count] for tensor in (gate_2NG, to_gate_2NG))
-            (write, keep, new, show), (d_write, d_keep, d_new, d_show) = gate.chunk(4, dim=2), d_gate.chunk(4, dim=2)
-            seen = cell_2NH[:, start : start + count].tanh()
-            d_state = to_state[:, :count].add_(grad_2NH[:, start : start + count])
-            d_cell = to_cell[:, :count]
-            torch.mul(d_state, seen, out=d_show)
-            d_state.mul_(show)
-            d_cell.add_(_tanh_backward(d_state, seen, grad_input=seen))
-            torch.mul(d_cell, new, out=d_write)
-            torch.mul(d_cell, write, out=d_new)
+            gate, d_gate = (tensor[:, start : start + count] for tensor in (gate_2NG, grad_gate_2NG))
+            input_gate, forget_gate, candidate, output_gate = gate.chunk(4, dim=2)
+            d_input, d_forget, d_candidate, d_output = d_gate.chunk(4, dim=2)
+            tanh_cell = cell_2NH[:, start : start + count].tanh()
+            d_state = grad_state[:, :count].add_(grad_2NH[:, start : start + count])
+            d_cell = grad_cell[:, :count]
+            torch.mul(d_state, tanh_cell, out=d_output)
+            d_state.mul_(output_gate)
+            d_cell.add_(_tanh_backward(d_state, tanh_cell, grad_input=tanh_cell))
+            torch.mul(d_cell, candidate, out=d_input)
+            torch.mul(d_cell, input_gate, out=d_candidate)
             if t:
                 before = packing.starts[t - 1]
-                torch.mul(d_cell, cell_2NH[:, before : before + count], out=d_keep)
+                torch.mul(d_cell, cell_2NH[:, before : before + count], out=d_forget)
             else:
-                d_keep.zero_()
-            d_cell.mul_(keep)
-            d_both = d_gate[..., : 2 * hidden]
+                d_forget.zero_()
+            d_cell.mul_(forget_gate)
+            d_both = d_gate[..., : 2 * hidden]  # input and forget
             _sigmoid_backward(d_both, gate[..., : 2 * hidden], grad_input=d_both)
-            _tanh_backward(d_new, new, grad_input=d_new)
-            _sigmoid_backward(d_show, show, grad_input=d_show)
+            _tanh_backward(d_candidate, candidate, grad_input=d_candidate)
+            _sigmoid_backward(d_output, output_gate, grad_input=d_output)
             torch.bmm(d_gate, weight_hh_2GH, out=d_state)
-        to_input = to_gate_2NG[0] @ weight_ih_2GE[0] + (to_gate_2NG[1] @ weight_ih_2GE[1])[packing.reverse_N]
-        turned_2GN = to_gate_2NG.transpose(1, 2)
-        grad_weight_ih = torch.stack([turned_2GN[0] @ input_NE, turned_2GN[1] @ reversed_NE])
-        grad_weight_hh = torch.bmm(turned_2GN[:, :, packing.counts[0] :], state_2NH[:, packing.before])
-        return to_input, grad_weight_ih, grad_weight_hh, to_gate_2NG.sum(dim=1), None
+        grad_input = grad_gate_2NG[0] @ weight_ih_2GE[0] + (grad_gate_2NG[1] @ weight_ih_2GE[1])[packing.reverse_N]
+        transposed_2GN = grad_gate_2NG.transpose(1, 2)
+        grad_weight_ih = torch.stack([transposed_2GN[0] @ input_NE, transposed_2GN[1] @ reversed_NE])
+        grad_weight_hh = torch.bmm(transposed_2GN[:, :, packing.counts[0] :], state_2NH[:, packing.before])
+        return grad_input, grad_weight_ih, grad_weight_hh, grad_gate_2NG.sum(dim=1), None
 
 
 class BidirectionalLayer(nn.Module):
-    """The weights of one layer.
+    """The weights of one layer: `weight_ih`, `weight_hh` and `bias` of both directions.
 
-    They start so that another word makes another vector: with PyTorch's own, exchanging a word changes the numbers of a
-    sentence by 0.007, and what reads them hardly hears the question. States start orthogonal, inputs as Glorot's with
-    tanh's gain, and cells keep what they have: 0.05.
+    The initialisation makes another word another vector: with PyTorch's, exchanging a word changes the vector of a
+    sentence by 0.007, which the next layer hardly sees; here by 0.05. weight_hh is orthogonal, weight_ih Glorot-uniform
+    with tanh's gain, and the forget gate's bias is 1.
     """
 
     def __init__(self, channels: int, hidden: int) -> None:
@@ -138,15 +147,15 @@ class BidirectionalLayer(nn.Module):
         self.weight_hh = nn.Parameter(torch.empty(2, 4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(2, 4 * hidden))
         with torch.no_grad():
-            for way in range(2):
-                nn.init.xavier_uniform_(self.weight_ih[way], nn.init.calculate_gain("tanh"))
-                for gate_HH in self.weight_hh[way].chunk(4):
+            for direction in range(2):
+                nn.init.xavier_uniform_(self.weight_ih[direction], nn.init.calculate_gain("tanh"))
+                for gate_HH in self.weight_hh[direction].chunk(4):
                     nn.init.orthogonal_(gate_HH)
             self.bias[:, hidden : 2 * hidden] = 1
 
     def packed(self, input_NE: Tensor, packing: Packing) -> Tensor:
         """All states (2, N, H)."""
-        states: Tensor = _Read.apply(input_NE, self.weight_ih, self.weight_hh, self.bias, packing)  # type: ignore[no-untyped-call]
+        states: Tensor = _PackedLayer.apply(input_NE, self.weight_ih, self.weight_hh, self.bias, packing)  # type: ignore[no-untyped-call]
         return states
 
     def unrolled(self, input_ULE: Tensor, length_U: Tensor) -> tuple[Tensor, Tensor]:
@@ -156,15 +165,18 @@ class BidirectionalLayer(nn.Module):
         def step(before: Both, word: Both) -> After:
             """State and cell after a word; padding leaves them as they were."""
             (state_2UH, cell_2UH), (gate_2UG, is_word_2U1) = before, word
-            more_2UG = torch.stack([F.linear(state_2UH[way], weight_hh_2GH[way]) for way in range(2)])
-            write, keep, new, show = (gate_2UG + more_2UG).chunk(4, dim=2)
-            next_cell = keep.sigmoid() * cell_2UH + write.sigmoid() * new.tanh()
-            state_2UH = torch.where(is_word_2U1, show.sigmoid() * next_cell.tanh(), state_2UH)
+            by_state_2UG = torch.stack(
+                [F.linear(state_2UH[direction], weight_hh_2GH[direction]) for direction in range(2)]
+            )
+            input_gate, forget_gate, candidate, output_gate = (gate_2UG + by_state_2UG).chunk(4, dim=2)
+            next_cell = forget_gate.sigmoid() * cell_2UH + input_gate.sigmoid() * candidate.tanh()
+            state_2UH = torch.where(is_word_2U1, output_gate.sigmoid() * next_cell.tanh(), state_2UH)
             # scan wants nothing twice, so what is kept is a copy of what is carried
             return (state_2UH, torch.where(is_word_2U1, next_cell, cell_2UH)), state_2UH.clone()
 
         gate_LUG, reverse_LUG = (
-            F.linear(input_ULE, self.weight_ih[way], self.bias[way]).transpose(0, 1) for way in range(2)
+            F.linear(input_ULE, self.weight_ih[direction], self.bias[direction]).transpose(0, 1)
+            for direction in range(2)
         )
         is_word_LU1 = torch.arange(input_ULE.shape[1], device=length_U.device)[:, None, None] < length_U[:, None]
         gate_L2UG = torch.stack([gate_LUG, reverse_LUG.flip(0)], dim=1)
@@ -188,7 +200,7 @@ def _scan(step: Callable[[Both, Both], After], carried: Both, words: Both) -> Af
 
 
 class BidirectionalLSTM(nn.Module):
-    """The last states of the upper layer in both directions.
+    """The last states of the upper layer in both directions, for sentences (U, L, E) of `length` words: (U, 2 H).
 
     >>> BidirectionalLSTM(50, 128)(torch.rand(3, 9, 50), torch.tensor([9, 4, 1])).shape
     torch.Size([3, 256])
@@ -205,9 +217,8 @@ class BidirectionalLSTM(nn.Module):
         return iter(cast(Iterable[BidirectionalLayer], self.layers))
 
     def forward(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
-        if input_ULE.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
-            return self.unrolled(input_ULE, length_U)
-        return self.packed(input_ULE, length_U)
+        form = self.packed if has_values(input_ULE, length_U) else self.unrolled
+        return form(input_ULE, length_U)
 
     def packed(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
         packing = Packing.of(length_U, input_ULE.shape[1])
