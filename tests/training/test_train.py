@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from bcn.errors import BcnError
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.loop import Trainer, train
 from bcn.training.metrics import evaluate
-from bcn.training.recipe import Data, Optim, from_json
+from bcn.training.recipe import Data, Optim, Recipe, from_json
 from bcn.training.run import find_run, run_id
 from bcn.training.weights import load_model, read_weights
 
@@ -37,28 +38,53 @@ def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_a_run_learns_and_leaves_a_record(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, dict[str, Any]]:
+    """A recipe that learns, its run and its record."""
+    runs = tmp_path_factory.mktemp("runs")
     recipe = replace(plain("smoke"), data=Data("blobs", train=400), optim=Optim("adam", 0.01, ema_decay=0.9), epochs=6)
-    record = train(recipe, seed=0, runs=tmp_path, threads=1)
-    run = tmp_path / run_id(recipe, 0)
-    assert record == json.loads((run / "record.json").read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch.setitem)
+        record = train(recipe, seed=0, runs=runs, threads=1)
+    return recipe, runs / run_id(recipe, 0), record
+
+
+def test_a_run_learns(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    _, _, record = learned
     assert record["metrics"]["test"]["all"]["accuracy"] > 0.9
     assert record["metrics"]["test"]["all"]["total"] == 97
     assert record["metrics"]["test"]["localisation"] < 0.2
+    assert record["curve"][-1]["loss"] < 0.7 * record["curve"][0]["loss"]
+
+
+def test_a_record_says_what_was_run(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    recipe, run, record = learned
+    assert record == json.loads((run / "record.json").read_text())
     assert from_json(record["recipe"]) == recipe
     assert (record["seed"], record["overridden"], record["threads"], record["ranks"]) == (0, False, 1, 1)
-    assert (record["steps"], record["questions"]) == (6 * 57, 6 * 57 * 7)
-    assert record["parameters"] == sum(p.numel() for p in load_model(run)[0].parameters())
-    convolutions = 10 * 10 * 8 * (25 + 1) + 4 * 4 * 8 * (8 * 9 + 1)
-    assert record["macs"] == convolutions + (3 + 2) * (8 * 4 * 4 + 1)
     assert record["data"]["test"] == open_dataset("blobs", "test").checksum()
+    assert record["versions"]["torch"] == torch.__version__
+    assert (run / "record.json").stat().st_size < 10_000
+
+
+def test_a_record_counts_steps_answers_and_seconds(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    _, _, record = learned
+    assert (record["steps"], record["questions"]) == (6 * 57, 6 * 57 * 7)
     seconds = record["train_seconds"]  # rounded to a tenth
     assert abs(2394 / record["questions_per_second"] - seconds) < 0.051
     assert seconds <= record["seconds"]
-    assert record["versions"]["torch"] == torch.__version__
+
+
+def test_a_record_counts_parameters_and_macs(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    _, run, record = learned
+    assert record["parameters"] == sum(p.numel() for p in load_model(run)[0].parameters())
+    convolutions = 10 * 10 * 8 * (25 + 1) + 4 * 4 * 8 * (8 * 9 + 1)
+    assert record["macs"] == convolutions + (3 + 2) * (8 * 4 * 4 + 1)
+
+
+def test_the_curve_of_a_record_has_its_best_epoch(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    _, _, record = learned
     assert [point["epoch"] for point in record["curve"]] == list(range(1, 7))
-    assert record["curve"][-1]["loss"] < 0.7 * record["curve"][0]["loss"]
-    assert (run / "record.json").stat().st_size < 10_000
     best = max(record["curve"], key=lambda point: (point["accuracy"], -point["val_loss"]))
     assert record["best_epoch"] == best["epoch"]
 
@@ -72,8 +98,8 @@ def test_the_best_weights_are_those_of_the_best_epoch(tmp_path: Path) -> None:
     best = record["curve"][record["best_epoch"] - 1]
     assert validation.correct / validation.total == pytest.approx(best["accuracy"], abs=1e-6)
     assert description["epoch"] == record["best_epoch"]
-    figures = evaluate(model, open_dataset("blobs", "test"), batch_size=4)
-    assert figures.correct == record["metrics"]["test"]["all"]["correct"]
+    counts = evaluate(model, open_dataset("blobs", "test"), batch_size=4)
+    assert counts.correct == record["metrics"]["test"]["all"]["correct"]
     model.load_state_dict(weights(run))
     last = evaluate(model, open_dataset("blobs", "test"), batch_size=4)
     assert last.correct / 97 == pytest.approx(record["last"]["accuracy"], abs=1e-6)
@@ -243,29 +269,43 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path, damage: str)
     assert load_checkpoint(run / "checkpoint") is not None
 
 
-def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
+@pytest.fixture
+def finished(tmp_path: Path) -> tuple[Recipe, Path, dict[str, Any]]:
+    """A run of one epoch."""
     recipe = replace(plain("smoke"), epochs=1)
     record = train(recipe, seed=0, runs=tmp_path)
-    run = tmp_path / record["run"]
-    for content, message in {
+    return recipe, tmp_path / record["run"], record
+
+
+def test_a_damaged_record_is_named(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    recipe, run, record = finished
+    for content, key_words in {
         "{}": "lacks run, metrics, ranks, seconds",
         "[]": "lacks run",
         json.dumps({key: value for key, value in record.items() if key != "metrics"}): "lacks metrics;",
         "{": "cannot be read",
     }.items():
         (run / "record.json").write_text(content)
-        with pytest.raises(BcnError, match=rf"record\.json {message}.*remove it to have it written again"):
-            train(recipe, seed=0, runs=tmp_path)
+        with pytest.raises(BcnError, match=rf"record\.json {key_words}.*remove it"):
+            train(recipe, seed=0, runs=run.parent)
+
+
+def test_damaged_lines_of_metrics_are_left_out(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    recipe, run, record = finished
     (run / "record.json").unlink()
     with open(run / "metrics.jsonl", "ab") as file:
         file.write(b'\xff\xfe\n{"step": 1}\n')
-    again = train(recipe, seed=0, runs=tmp_path)
+    again = train(recipe, seed=0, runs=run.parent)
     assert (again["metrics"], again["curve"]) == (record["metrics"], record["curve"])
+
+
+def test_a_damaged_manifest_is_named(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    recipe, run, _ = finished
     manifest = json.loads((run / "manifest.json").read_text())
     del manifest["recipe"]
     (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(BcnError, match=r"manifest\.json lacks recipe; move the run's directory away"):
-        train(recipe, seed=0, runs=tmp_path)
+    with pytest.raises(BcnError, match=r"manifest\.json lacks recipe.*move"):
+        train(recipe, seed=0, runs=run.parent)
 
 
 def test_plain_lines_off_a_terminal(
