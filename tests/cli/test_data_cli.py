@@ -64,6 +64,8 @@ def test_every_data_set_keeps_the_protocol(name: str) -> None:
 def test_names() -> None:
     for name, splits in CHECKSUMS.items():
         assert set(splits) <= set(DATASETS[name].splits)
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "data-sets.md").read_text()
+    assert [name for name in DATASETS if f"`{name}`" not in page] == []
     with pytest.raises(BcnError, match="unknown data set 'scaled-mnist': did you mean 'scaled-mnist-v1'"):
         open_dataset("scaled-mnist", "test")
 
