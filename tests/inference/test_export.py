@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.command import run_bcn
+from helpers.command import finish, run_bcn, start_python
 from helpers.small_weights import digit_weights, scene_run, word_weights
 
 import bcn
@@ -96,10 +95,9 @@ def test_the_examples_run_without_torch_and_bcn(exported: Path, tmp_path: Path, 
     example = [each for each in blocks if "onnxruntime" in each][number]
     assert "import torch" not in example
     program = f"import sys\nsys.modules['torch'] = sys.modules['bcn'] = None\n{example}"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    out, _ = finish(start_python("-c", program, cwd=tmp_path))
     weights, question = ((scene_run(), "shape of red"), (read_by_word(), "How many cubes are there?"))[number]
-    assert done.stdout.strip() == bcn.load(weights).ask(scene, question)[0].answer
+    assert out.strip() == bcn.load(weights).ask(scene, question)[0].answer
 
 
 def test_torch_export_of_a_finder(tmp_path: Path) -> None:
