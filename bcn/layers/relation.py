@@ -114,7 +114,7 @@ class MultiRelation(_Relation):
         vector_BK, _ = self.broadcast.pooled(map_BCHW)
         return base_BnK, F.linear(vector_BK, self.g.first.parts()[1])[:, None]
 
-    def each(self, map_BCHW: Tensor, question_BQD: Tensor, object_BT: Tensor) -> Tensor:
+    def g_of_objects(self, map_BCHW: Tensor, question_BQD: Tensor, object_BT: Tensor) -> Tensor:
         """g of T of an image's objects by themselves, before its last ReLU and the sum: (B, Q, T, G)."""
         base_BnK, offset_B1K = self._first_layer(map_BCHW)
         base_BTK = base_BnK.take_along_dim(object_BT[..., None], 1)

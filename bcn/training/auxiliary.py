@@ -141,7 +141,7 @@ class ReferentHead(nn.Module):
         object_BT = cell_index(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
         if isinstance(relation, MultiRelation):
             logits_BQA = f(relation(map_BCHW, question_BQD)) if answers else None
-            score_BQTG = relation.each(map_BCHW, question_BQD, object_BT)
+            score_BQTG = relation.g_of_objects(map_BCHW, question_BQD, object_BT)
         else:
             hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
             logits_BQA = f[-1](hidden_BQH) if answers else None

@@ -107,7 +107,7 @@ def test_multirn_scores_with_what_it_sums() -> None:
     relation = make_model("clevr/multirn")[1].double().relation
     assert isinstance(relation, MultiRelation)
     map_BCHW, question_BQD = torch.randn(2, 24, 4, 4).double(), torch.randn(2, 3, 256).double()
-    each = relation.each(map_BCHW, question_BQD, torch.arange(16).expand(2, 16))
+    each = relation.g_of_objects(map_BCHW, question_BQD, torch.arange(16).expand(2, 16))
     assert torch.allclose(each.relu().sum(2), relation(map_BCHW, question_BQD), atol=1e-10)
 
 

@@ -1,7 +1,7 @@
 /* The forward and the backward pass over the blocks of one image, made of the products of tiles.h. */
 
 /* hidden = relu(base[object] + shift[question]) for `height` rows that start at `row`, in panels. */
-static TARGET void NAME(first)(const struct work *w, long row, long height, float *hidden)
+static TARGET void NAME(first_layer)(const struct work *w, long row, long height, float *hidden)
 {
     for (long r = 0; r < height; r++) {
         const float *base = w->base + (row + r) % w->objects * w->widths[0];
@@ -13,16 +13,16 @@ static TARGET void NAME(first)(const struct work *w, long row, long height, floa
     }
 }
 
-/* flowing = the gradient of the question's sum where the last layer's activation was positive, else 0, in panels; or
- * that of each channel's maximum at its row. */
-static TARGET void NAME(unpool)(const struct work *w, long row, long height, float *flowing)
+/* grad_hidden = the gradient of the question's sum where the last layer's activation was positive, else 0, in panels;
+ * or that of each channel's maximum at its row. */
+static TARGET void NAME(pool_backward)(const struct work *w, long row, long height, float *grad_hidden)
 {
     long width = w->widths[w->layers];
-    if (w->chosen) {
-        memset(flowing, 0, (size_t)(height * width) * sizeof(float));
+    if (w->grad_row) {
+        memset(grad_hidden, 0, (size_t)(height * width) * sizeof(float));
         for (long k = 0; k < width; k++)
-            if (w->chosen[k] >= row && w->chosen[k] < row + height)
-                flowing[(k / PANEL * height + w->chosen[k] - row) * PANEL + k % PANEL] = w->grad[k];
+            if (w->grad_row[k] >= row && w->grad_row[k] < row + height)
+                grad_hidden[(k / PANEL * height + w->grad_row[k] - row) * PANEL + k % PANEL] = w->grad[k];
         return;
     }
     for (long panel = 0; panel < width / PANEL; panel++)
@@ -30,28 +30,28 @@ static TARGET void NAME(unpool)(const struct work *w, long row, long height, flo
             const float *grad = w->grad + (row + r) / w->objects * width + panel * PANEL;
             uint32_t bits = w->positive[(row + r) * (width / PANEL) + panel];
             for (int v = 0; v < PANEL / WIDTH; v++)
-                STORE(flowing + (panel * height + r) * PANEL + v * WIDTH,
+                STORE(grad_hidden + (panel * height + r) * PANEL + v * WIDTH,
                       NAME(select)(bits >> v * WIDTH, LOAD(grad + v * WIDTH)));
         }
 }
 
-/* sums += the sums of the columns of flowing. */
-static TARGET void NAME(columns)(long height, long width, const float *flowing, float *sums)
+/* sums += the sums of the columns of grad_hidden. */
+static TARGET void NAME(sum_columns)(long height, long width, const float *grad_hidden, float *sums)
 {
     for (long panel = 0; panel < width / PANEL; panel++)
         for (int v = 0; v < PANEL / WIDTH; v++) {
             float *at = sums + panel * PANEL + v * WIDTH;
             vec sum = {0};
             for (long r = 0; r < height; r++)
-                sum += LOAD(flowing + (panel * height + r) * PANEL + v * WIDTH);
+                sum += LOAD(grad_hidden + (panel * height + r) * PANEL + v * WIDTH);
             STORE(at, LOAD(at) + sum);
         }
 }
 
-/* The activations of a block of rows, up to those that enter layer `layers`. */
-static TARGET void NAME(enter)(const struct work *w, long row, long height, int layers)
+/* The activations of a block of rows, up to those that recompute_hidden layer `layers`. */
+static TARGET void NAME(recompute_hidden)(const struct work *w, long row, long height, int layers)
 {
-    NAME(first)(w, row, height, w->hidden[0]);
+    NAME(first_layer)(w, row, height, w->hidden[0]);
     for (int l = 0; l < layers; l++)
         NAME(product_activate)(w, l, row, height, w->widths[l], w->widths[l + 1], w->hidden[l], w->packed[l], NULL,
                                w->hidden[l + 1]);
@@ -63,8 +63,8 @@ static TARGET void NAME(forward)(const struct work *w)
     int last = w->layers - 1;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
-        NAME(enter)(w, row, height, last);
-        (w->value ? NAME(product_strongest) : NAME(product_pool))(
+        NAME(recompute_hidden)(w, row, height, last);
+        (w->value ? NAME(product_max_pool) : NAME(product_sum_pool))(
             w, last, row, height, w->widths[last], w->widths[last + 1], w->hidden[last], w->packed[last], NULL, NULL);
     }
 }
@@ -74,17 +74,18 @@ static TARGET void NAME(backward)(const struct work *w)
     long rows = w->questions * w->objects;
     for (long row = 0; row < rows; row += BLOCK) {
         long height = rows - row < BLOCK ? rows - row : BLOCK;
-        NAME(enter)(w, row, height, w->layers - 1);
-        float *flowing = w->flowing[0], *next = w->flowing[1];
-        NAME(unpool)(w, row, height, flowing);
+        NAME(recompute_hidden)(w, row, height, w->layers - 1);
+        float *grad_hidden = w->grad_hidden[0], *next = w->grad_hidden[1];
+        NAME(pool_backward)(w, row, height, grad_hidden);
         for (int l = w->layers - 1; l >= 0; l--) {
-            NAME(columns)(height, w->widths[l + 1], flowing, w->grad_biases[l]);
-            if (!NAME(scatter)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]))
-                NAME(outer)(height, w->widths[l + 1], w->widths[l], flowing, w->hidden[l], w->grad_weights[l]);
-            (l ? NAME(product_mask) : NAME(product_share))(w, l, row, height, w->widths[l + 1], w->widths[l], flowing,
-                                                           w->packed_back[l], w->hidden[l], next);
-            float *swap = flowing;
-            flowing = next, next = swap;
+            long out = w->widths[l + 1], in = w->widths[l];
+            NAME(sum_columns)(height, out, grad_hidden, w->grad_biases[l]);
+            if (!NAME(outer_sparse)(height, out, in, grad_hidden, w->hidden[l], w->grad_weights[l]))
+                NAME(outer_dense)(height, out, in, grad_hidden, w->hidden[l], w->grad_weights[l]);
+            (l ? NAME(product_mask) : NAME(product_input_grad))(w, l, row, height, out, in, grad_hidden, w->packed_back[l],
+                                                                w->hidden[l], next);
+            float *swap = grad_hidden;
+            grad_hidden = next, next = swap;
         }
     }
 }
@@ -100,5 +101,5 @@ static TARGET void NAME(backward)(const struct work *w)
 #undef CASE
 #undef CASES
 #undef HALF_CASES
-#undef WAY
+#undef EPILOGUE
 #undef PRODUCT

@@ -1,4 +1,4 @@
-/* The hot loops of bcn/layers/pooled.py and pooled_max.py in C, for one image: forward and backward of
+/* The loops of bcn/layers/fused/sum.py and max.py in C, for one image: forward and backward of
  *   total_u = sum over objects of relu(W_L ... relu(W_1 relu(base_n + shift_u) + b_1) ... + b_L)
  * and, for a BCN, of the maximum over positions instead of the sum, without the last relu.
  * Written for the vector registers (AVX-512, or AVX2 with FMA): matrix products with what stands before and after them
@@ -14,8 +14,8 @@
 #define LAYERS 8
 #define TILES (BLOCK / 6) /* of the smallest height in a block */
 
-struct place { /* of a column: in the panels of the left side of a product, and its row in those of the right side */
-    int32_t column, row;
+struct nonzero_column { /* its offset in the panels of a product's left side, and that of its row in the right side's */
+    int32_t left, right;
 };
 
 struct work {
@@ -27,11 +27,11 @@ struct work {
     float *total;
     uint32_t *positive;
     float *value;      /* the maxima, where these are wanted */
-    int32_t *place;    /* and their rows */
-    const long *chosen; /* in the backward pass, the row of each channel's maximum, or -1 */
+    int32_t *argmax;   /* and their rows */
+    const long *grad_row; /* in the backward pass, the row of each channel's maximum, or -1 */
     float *grad_base, *grad_shift, *grad_weights[LAYERS], *grad_biases[LAYERS];
-    float *packed[LAYERS], *packed_back[LAYERS], *hidden[LAYERS], *flowing[2];
-    struct place *places;
+    float *packed[LAYERS], *packed_back[LAYERS], *hidden[LAYERS], *grad_hidden[2];
+    struct nonzero_column *columns;
 };
 
 #if defined(__x86_64__)
@@ -89,7 +89,7 @@ static void backward_avx512(const struct work *w) { (void)w; }
 #define backward_avx2 backward_avx512
 #endif
 
-static float *take(float **rest, long count)
+static float *carve(float **rest, long count)
 {
     float *taken = *rest;
     *rest += (count + 15) / 16 * 16;
@@ -124,19 +124,20 @@ static float *prepare(struct work *w, int layers, const long *widths, const floa
         need += l < layers ? BLOCK * widths[l] + 16 + 2 * (widths[l] * widths[l + 1] + 16) : 0;
         widest = widths[l] > widest ? widths[l] : widest;
     }
-    need += 2 * (BLOCK * widest + 16) + TILES * widest * (long)(sizeof(struct place) / sizeof(float)) + 16;
+    need += 2 * (BLOCK * widest + 16) + TILES * widest * (long)(sizeof(struct nonzero_column) / sizeof(float)) + 16;
     float *memory = aligned_alloc(64, (size_t)(need * (long)sizeof(float) + 63) / 64 * 64), *rest = memory;
     if (!memory)
         return NULL;
-    w->flowing[0] = take(&rest, BLOCK * widest), w->flowing[1] = take(&rest, BLOCK * widest);
-    w->places = (struct place *)take(&rest, TILES * widest * (long)(sizeof(struct place) / sizeof(float)));
+    w->grad_hidden[0] = carve(&rest, BLOCK * widest), w->grad_hidden[1] = carve(&rest, BLOCK * widest);
+    long column_floats = TILES * widest * (long)(sizeof(struct nonzero_column) / sizeof(float));
+    w->columns = (struct nonzero_column *)carve(&rest, column_floats);
     for (int l = 0; l < layers; l++) {
-        w->hidden[l] = take(&rest, BLOCK * widths[l]);
-        w->packed[l] = take(&rest, widths[l] * widths[l + 1]);
+        w->hidden[l] = carve(&rest, BLOCK * widths[l]);
+        w->packed[l] = carve(&rest, widths[l] * widths[l + 1]);
         pack(weights[l], widths[l + 1], widths[l], w->packed[l]);
         w->biases[l] = biases[l];
         if (grad_weights) {
-            w->packed_back[l] = take(&rest, widths[l] * widths[l + 1]);
+            w->packed_back[l] = carve(&rest, widths[l] * widths[l + 1]);
             pack_back(weights[l], widths[l + 1], widths[l], w->packed_back[l]);
             w->grad_weights[l] = grad_weights[l], w->grad_biases[l] = grad_biases[l];
         }
@@ -186,25 +187,25 @@ int bcn_pooled_max(int width, long from, long to, long objects, int layers, cons
     struct work w = {.questions = 1, .objects = objects};
     long channels = widths[layers], depth = widths[0];
     float *memory = prepare(&w, layers, widths, weights, biases, grad ? grad_weights : NULL, grad_biases);
-    float *nothing = calloc((size_t)depth, 2 * sizeof(float)); /* what a question adds, and its gradient */
+    float *zero_shift = calloc((size_t)depth, 2 * sizeof(float)); /* in place of a question's part, and its gradient */
     float *rows = malloc((size_t)(2 * channels * depth) * sizeof(float));
-    long *slot = malloc((size_t)objects * sizeof(long)), *chosen = malloc((size_t)channels * sizeof(long));
+    long *slot = malloc((size_t)objects * sizeof(long)), *grad_row = malloc((size_t)channels * sizeof(long));
     long *taken = malloc((size_t)channels * sizeof(long));
-    int32_t *place = malloc((size_t)channels * sizeof(int32_t));
-    int failed = !memory || !nothing || !rows || !slot || !chosen || !taken || !place;
+    int32_t *argmax = malloc((size_t)channels * sizeof(int32_t));
+    int failed = !memory || !zero_shift || !rows || !slot || !grad_row || !taken || !argmax;
     for (long b = from; b < to && !failed; b++) {
         const float *of_image = base + b * objects * depth;
-        w.shift = nothing, w.grad_shift = nothing + depth;
+        w.shift = zero_shift, w.grad_shift = zero_shift + depth;
         if (!grad) {
-            w.base = of_image, w.value = value + b * channels, w.place = place;
+            w.base = of_image, w.value = value + b * channels, w.argmax = argmax;
             for (long k = 0; k < channels; k++)
-                w.value[k] = -INFINITY, place[k] = 0;
+                w.value[k] = -INFINITY, argmax[k] = 0;
             forward(width, &w);
             for (long k = 0; k < channels; k++)
-                position[b * channels + k] = place[k];
+                position[b * channels + k] = argmax[k];
             continue;
         }
-        w.grad = grad + b * channels, w.objects = 0, w.chosen = chosen;
+        w.grad = grad + b * channels, w.objects = 0, w.grad_row = grad_row;
         memset(slot, -1, (size_t)objects * sizeof(long));
         for (long k = 0; k < channels; k++) {
             long at = position[b * channels + k];
@@ -212,7 +213,7 @@ int bcn_pooled_max(int width, long from, long to, long objects, int layers, cons
                 slot[at] = w.objects, taken[w.objects] = at;
                 memcpy(rows + w.objects++ * depth, of_image + at * depth, (size_t)depth * sizeof(float));
             }
-            chosen[k] = w.grad[k] != 0 ? slot[at] : -1;
+            grad_row[k] = w.grad[k] != 0 ? slot[at] : -1;
         }
         w.base = rows, w.grad_base = rows + channels * depth;
         memset(w.grad_base, 0, (size_t)(w.objects * depth) * sizeof(float));
@@ -220,6 +221,6 @@ int bcn_pooled_max(int width, long from, long to, long objects, int layers, cons
         for (long r = 0; r < w.objects; r++)
             memcpy(grad_base + (b * objects + taken[r]) * depth, w.grad_base + r * depth, (size_t)depth * sizeof(float));
     }
-    free(memory), free(nothing), free(rows), free(slot), free(chosen), free(taken), free(place);
+    free(memory), free(zero_shift), free(rows), free(slot), free(grad_row), free(taken), free(argmax);
     return failed;
 }

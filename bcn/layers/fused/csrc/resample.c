@@ -1,5 +1,5 @@
-/* The resampling of bcn/layers/deformable.py: a map is read bilinearly at (x + dx, y + dy), channel by channel. All is in
- * channels_last order; `offset` has dx of each channel, then dy of each.
+/* The resampling of bcn/layers/baselines/deformable.py: a map is read bilinearly at (x + dx, y + dy), channel by
+ * channel. All is in channels_last order; `offset` has dx of each channel, then dy of each.
  */
 
 struct corner {

@@ -39,7 +39,7 @@ INLINE void NAME(multiply)(int rows, long depth, const float *restrict a, const 
 }
 
 /* Bits of the columns that are not all zeros in these rows, in panels of `height`; how many there are. */
-static TARGET long NAME(columns_of)(long rows, long depth, long height, const float *a, uint32_t *bits)
+static TARGET long NAME(nonzero_bits)(long rows, long depth, long height, const float *a, uint32_t *bits)
 {
     long count = 0;
     for (long v = 0; v < depth / WIDTH; v++) {
@@ -54,12 +54,12 @@ static TARGET long NAME(columns_of)(long rows, long depth, long height, const fl
 
 /* How many columns of `rows` rows are not all zeros, and where those are; `depth` where they are most, which a few rows
  * may tell already. */
-static TARGET long NAME(present)(long rows, long depth, long height, const float *a, struct place *places)
+static TARGET long NAME(nonzero)(long rows, long depth, long height, const float *a, struct nonzero_column *columns)
 {
     uint32_t bits[depth / WIDTH];
-    long place = 0;
+    long count = 0;
     for (long some = rows < 4 ? rows : 4;; some = rows) {
-        if (4 * NAME(columns_of)(some, depth, height, a, bits) >= 3 * depth)
+        if (4 * NAME(nonzero_bits)(some, depth, height, a, bits) >= 3 * depth)
             return depth;
         if (some == rows)
             break;
@@ -67,41 +67,42 @@ static TARGET long NAME(present)(long rows, long depth, long height, const float
     for (long v = 0; v < depth / WIDTH; v++)
         for (uint32_t left = bits[v]; left; left &= left - 1) {
             long column = v * WIDTH + __builtin_ctz(left);
-            places[place++] = (struct place){(int32_t)(AT(a, height, 0, column) - a), (int32_t)(column * PANEL)};
+            long left_offset = AT(a, height, 0, column) - a;
+            columns[count++] = (struct nonzero_column){(int32_t)left_offset, (int32_t)(column * PANEL)};
         }
-    return place;
+    return count;
 }
 
 /* A tile of a w + bias, a in panels of `height` rows, w packed in panels of `depth` rows; `bias` may be null. Columns of
- * a that are all zeros, of which a trained network has many, are left out where `present` is less than `depth`. */
+ * a that are all zeros, of which a trained network has many, are left out where `nonzero` is less than `depth`. */
 INLINE void NAME(tile)(int rows, long depth, long height, const float *a, const float *by, const float *bias,
-                       long present, const struct place *places, vec acc[MR][NV])
+                       long nonzero, const struct nonzero_column *columns, vec acc[MR][NV])
 {
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < NV; j++)
             acc[i][j] = bias ? LOAD(bias + j * WIDTH) : (vec){0};
-    if (present == depth)
+    if (nonzero == depth)
         for (long panel = 0; panel < depth / PANEL; panel++)
             NAME(multiply)(rows, PANEL, a + panel * height * PANEL, by + panel * PANEL * PANEL, acc);
     else
-        for (long k = 0; k < present; k++)
-            NAME(multiply)(rows, 1, a + places[k].column, by + places[k].row, acc);
+        for (long k = 0; k < nonzero; k++)
+            NAME(multiply)(rows, 1, a + columns[k].left, by + columns[k].right, acc);
 }
 
-/* Five ways on from a tile while it is in registers. `row` and `column` say where it stands in the whole matrix of
- * questions x objects; `hidden` and `out` point at its place in panels. */
-#define WAY(name) \
+/* Five epilogues: what is done with a tile while it is in registers. `row` and `column` say where it stands in the
+ * whole matrix of questions x objects; `hidden` and `out` point at its place in panels. */
+#define EPILOGUE(name) \
     INLINE void NAME(name)(int rows, const struct work *w, int layer, long row, long column, long height, long depth, \
-                           long present, const struct place *places, const float *a, const float *by, \
+                           long nonzero, const struct nonzero_column *columns, const float *a, const float *by, \
                            const float *hidden, float *out)
 
 /* out = relu(a w + bias) */
-WAY(activate)
+EPILOGUE(activate)
 {
     vec acc[MR][NV];
-    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, present, places, acc);
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, nonzero, columns, acc);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
@@ -110,10 +111,10 @@ WAY(activate)
 }
 
 /* out = a w where hidden is positive, else 0 */
-WAY(mask)
+EPILOGUE(mask)
 {
     vec acc[MR][NV];
-    NAME(tile)(rows, depth, height, a, by, NULL, present, places, acc);
+    NAME(tile)(rows, depth, height, a, by, NULL, nonzero, columns, acc);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 16
@@ -134,10 +135,10 @@ INLINE void NAME(flush)(vec sum[NV], float *sums)
 }
 
 /* total[question] += relu(a w + bias) over the rows; a bit of `positive` for each that is */
-WAY(pool)
+EPILOGUE(sum_pool)
 {
     vec acc[MR][NV], sum[NV] = {{0}};
-    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, present, places, acc);
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, nonzero, columns, acc);
     long width = w->widths[w->layers], left = w->objects - row % w->objects;
     float *total = w->total + row / w->objects * width + column;
     char *positive = w->positive ? (char *)w->positive + (row * width + column) / 8 : NULL;
@@ -161,17 +162,17 @@ WAY(pool)
         NAME(flush)(sum, total);
 }
 
-/* value = the largest of a w + bias over the rows so far, place = its row, the first of equals; as torch's maximum,
+/* value = the largest of a w + bias over the rows so far, argmax = its row, the first of equals; as torch's maximum,
  * what is not a number wins */
-WAY(strongest)
+EPILOGUE(max_pool)
 {
     vec acc[MR][NV], best[NV];
-    ivec place[NV];
-    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, present, places, acc);
+    ivec argmax[NV];
+    NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, nonzero, columns, acc);
 #pragma GCC unroll 16
     for (int j = 0; j < NV; j++) {
         best[j] = LOAD(w->value + column + j * WIDTH);
-        place[j] = *(const ivec *)(w->place + column + j * WIDTH);
+        argmax[j] = *(const ivec *)(w->argmax + column + j * WIDTH);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
@@ -179,20 +180,20 @@ WAY(strongest)
         for (int j = 0; j < NV; j++) {
             ivec better = (ivec)(acc[i][j] > best[j]) | (ivec)((acc[i][j] != acc[i][j]) & (best[j] == best[j]));
             best[j] = (vec)(((ivec)acc[i][j] & better) | ((ivec)best[j] & ~better));
-            place[j] = (((ivec){0} + (int)(row + i)) & better) | (place[j] & ~better);
+            argmax[j] = (((ivec){0} + (int)(row + i)) & better) | (argmax[j] & ~better);
         }
 #pragma GCC unroll 16
     for (int j = 0; j < NV; j++) {
         STORE(w->value + column + j * WIDTH, best[j]);
-        *(ivec *)(w->place + column + j * WIDTH) = place[j];
+        *(ivec *)(w->argmax + column + j * WIDTH) = argmax[j];
     }
 }
 
 /* The gradient at g's first layer, added up over questions for each object and over objects for each question */
-WAY(share)
+EPILOGUE(input_grad)
 {
     vec acc[MR][NV], sum[NV] = {{0}};
-    NAME(tile)(rows, depth, height, a, by, NULL, present, places, acc);
+    NAME(tile)(rows, depth, height, a, by, NULL, nonzero, columns, acc);
     long width = w->widths[0], left = w->objects - row % w->objects;
     float *grad_shift = w->grad_shift + row / w->objects * width + column;
     float *grad_base = w->grad_base + row % w->objects * width + column;
@@ -214,7 +215,7 @@ WAY(share)
 }
 
 /* One tile of out += a^T b, both in panels of `height` rows, out of row length `stride`: half as many rows, and twice as
- * many columns, which need two places in b. Long sums are sums of sums over blocks, here and below, which rounds less. */
+ * many columns, which need two pointers into b. Long sums are sums of sums over blocks, here and below, which rounds less. */
 INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const float *restrict b,
                            const float *restrict second, float *restrict out, long stride)
 {
@@ -266,23 +267,23 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const
     CASE(tile, 4, __VA_ARGS__) CASE(tile, 5, __VA_ARGS__) CASE(tile, 6, __VA_ARGS__)
 #endif
 
-/* a w for the `height` rows that start at `first`, and on from there: a has `depth` columns and w `width`, all in
+/* a w for the `height` rows that start at `first`, and an epilogue: a has `depth` columns and w `width`, all in
  * panels. A panel of w stays in the first-level cache while the rows go by. */
-#define PRODUCT(name, way) \
+#define PRODUCT(name, epilogue) \
     static TARGET void NAME(name)(const struct work *w, int layer, long first, long height, long depth, long width, \
                                   const float *a, const float *by, const float *hidden, float *out) \
     { \
-        long present[BLOCK / MR]; \
+        long nonzero[BLOCK / MR]; \
         for (long row = 0; row < height; row += MR) { \
             long rows = height - row < MR ? height - row : MR; \
-            present[row / MR] = NAME(present)(rows, depth, height, a + row * PANEL, w->places + row / MR * depth); \
+            nonzero[row / MR] = NAME(nonzero)(rows, depth, height, a + row * PANEL, w->columns + row / MR * depth); \
         } \
         for (long column = 0; column < width; column += SPAN) \
             for (long row = 0; row < height; row += MR) { \
                 int rows = height - row < MR ? (int)(height - row) : MR; \
-                const struct place *places = w->places + row / MR * depth; \
+                const struct nonzero_column *columns = w->columns + row / MR * depth; \
                 switch (rows) { \
-                    CASES(way, w, layer, first + row, column, height, depth, present[row / MR], places, \
+                    CASES(epilogue, w, layer, first + row, column, height, depth, nonzero[row / MR], columns, \
                           a + row * PANEL, AT(by, depth, 0, column), AT(hidden, height, row, column), \
                           AT(out, height, row, column)) \
                 } \
@@ -290,12 +291,12 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const
     }
 PRODUCT(product_activate, activate)
 PRODUCT(product_mask, mask)
-PRODUCT(product_pool, pool)
-PRODUCT(product_strongest, strongest)
-PRODUCT(product_share, share)
+PRODUCT(product_sum_pool, sum_pool)
+PRODUCT(product_max_pool, max_pool)
+PRODUCT(product_input_grad, input_grad)
 
 /* out += a^T b: a has `width` columns and b `depth`, in panels of `height` rows; out is (width, depth). */
-static TARGET void NAME(outer)(long height, long width, long depth, const float *a, const float *b, float *out)
+static TARGET void NAME(outer_dense)(long height, long width, long depth, const float *a, const float *b, float *out)
 {
     for (long k = 0; k < depth; k += 2 * SPAN)
         for (long panel = 0; panel < width / PANEL; panel++)
@@ -311,7 +312,7 @@ static TARGET void NAME(outer)(long height, long width, long depth, const float 
 }
 
 /* The same where a has few numbers that are not zero, which some tell, one by one; or else false. */
-static TARGET int NAME(scatter)(long height, long width, long depth, const float *a, const float *b, float *out)
+static TARGET int NAME(outer_sparse)(long height, long width, long depth, const float *a, const float *b, float *out)
 {
     long count = 0, seen = 0;
     for (long at = 0; at < height * width; at += 8 * WIDTH, seen += WIDTH)
