@@ -1,7 +1,7 @@
 """The part of MATLAB's level 5 file format (.mat) that holds numbers, text, cells and structures.
 
 scipy.io.loadmat is no replacement: of 400 copies of an affNIST file with one damaged byte, two ended the process
-(SIGBUS, scipy 1.17.1). No checksum of affNIST is published, so damage shows only here, and must be an error.
+(scipy 1.17.1). No checksum of affNIST is published, so damage shows only here, and must be an error.
 """
 
 import struct
