@@ -1,4 +1,4 @@
-"""The hot loop: exact in C and in torch, on any number of threads, with memory that does not grow."""
+"""The fused reductions: exact in C and in torch, on any number of threads, with memory that does not grow."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -27,12 +27,12 @@ def by_hand(base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], b
     return torch.stack(totals)
 
 
-def problem(images: int, objects: int, owner: list[int], widths: list[int], silence: float = 0.0) -> list[Tensor]:
-    """`silence` is taken from all that a ReLU sees, so that most of it is zero, as in trained networks."""
+def problem(images: int, objects: int, owner: list[int], widths: list[int], offset: float = 0.0) -> list[Tensor]:
+    """`offset` is taken from all that a ReLU sees, so that most of it is zero, as in trained networks."""
     torch.manual_seed(len(owner) + objects)
-    base, shift = torch.randn(images, objects, widths[0]), torch.randn(len(owner), widths[0]) - 3 * silence
+    base, shift = torch.randn(images, objects, widths[0]), torch.randn(len(owner), widths[0]) - 3 * offset
     weights = [torch.randn(out, into) / into**0.5 for into, out in pairwise(widths)]
-    return [base, shift, torch.tensor(owner), *weights, *(torch.randn(out) / 2 - silence for out in widths[1:])]
+    return [base, shift, torch.tensor(owner), *weights, *(torch.randn(out) / 2 - offset for out in widths[1:])]
 
 
 def outputs(function: Callable[..., Tensor], tensors: list[Tensor]) -> list[Tensor]:
@@ -53,9 +53,9 @@ PROBLEMS: dict[str, Any] = {
     "wide": (1, 1000, [0, 0], [256, 64]),
     "narrow": (2, 10, [0, 1, 1], [32, 96]),
     "deep": (3, 37, [0] * 5 + [2] * 4, [128, 64, 192, 64]),
-    "quiet": (2, 100, [0] * 20 + [1] * 20, [64, 192], 0.8),
-    "quiet and deep": (3, 37, [0] * 5 + [2] * 4, [128, 64, 192, 64], 0.5),
-    "silent": (2, 30, [0, 0, 1], [64, 128], 5.0),
+    "sparse": (2, 100, [0] * 20 + [1] * 20, [64, 192], 0.8),
+    "sparse and deep": (3, 37, [0] * 5 + [2] * 4, [128, 64, 192, 64], 0.5),
+    "all zero": (2, 30, [0, 0, 1], [64, 128], 5.0),
 }
 
 
@@ -71,7 +71,7 @@ def test_exact(name: str, width: int, threads: int, monkeypatch: pytest.MonkeyPa
         found = outputs(pooled_sum, tensors)
     finally:
         torch.set_num_threads(before)
-    assert bool(found[0].any()) == (name != "silent")
+    assert bool(found[0].any()) == (name != "all zero")
     exact = outputs(by_hand, [x.double() if x.is_floating_point() else x for x in tensors])
     for mine, theirs in zip(found, exact, strict=True):
         assert mine.dtype == torch.float32
@@ -135,7 +135,7 @@ def test_questions_asked_twice_are_computed_once() -> None:
     assert sizes == [[6, 64]]
 
 
-def strongest_by_hand(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
+def max_by_hand(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Every position by itself, and the first of the largest."""
     values, positions = [], []
     for image in base:
@@ -168,7 +168,7 @@ def test_maxima_are_exact(name: str, width: int, threads: int, monkeypatch: pyte
     torch.set_num_threads(threads)
     found = []
     try:
-        for function, dtype in ((pooled_max, torch.float32), (strongest_by_hand, torch.float64)):
+        for function, dtype in ((pooled_max, torch.float32), (max_by_hand, torch.float64)):
             tensors = [x.to(dtype, copy=True).requires_grad_() for x in (base, *rest)]
             half = len(rest) // 2
             value, position = function(tensors[0], tensors[1 : 1 + half], tensors[1 + half :])

@@ -351,7 +351,7 @@ def test_questions_of_the_wrong_shape_are_refused() -> None:
             relation(torch.rand(2, 3, 4, 4), torch.rand(*shape))
 
 
-# ------------------------------------------------------------------------------------------ the hot loop's surroundings
+# ------------------------------------------------------------------------------------------ around the fused sum
 
 
 def test_no_questions_give_no_answers() -> None:
