@@ -35,6 +35,12 @@ def insert_broadcast(
     >>> cnn = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 10, 3))
     >>> insert_broadcast(cnn, after="1", sizes=(64, 64))(torch.zeros(2, 3, 20, 30)).shape
     torch.Size([2, 10, 16, 26])
+
+    Args:
+        after: the name of a submodule that gives one map (B, C, H, W), as in `model.named_modules()`.
+        sizes, planes, origin: of the `BroadcastConv`.
+        reduce_to: channels after the 1x1 convolution.
+        image: an input of the model, to find the channels with.
     """
     if reduce_to is not None and reduce_to < 1:
         raise BcnError(f"reduce_to={reduce_to}: give the channels that the next layer takes, at least 1")
