@@ -122,7 +122,7 @@ def test_scenes_in_the_browser_are_those_of_the_package(page: "Page") -> None:
         assert np.array_equal(np.array(pixels, np.uint8).reshape(3, 75, 75), draw_scenes(scene)[0])
         true = page.evaluate(
             """async (scene) => { const { COLOURS, KINDS, truth } = await import('./scenes.js');
-            return KINDS.flatMap((kind) => COLOURS.map((colour) => right_answer(scene, kind, colour))); }""",
+            return KINDS.flatMap((kind) => COLOURS.map((colour) => truth(scene, kind, colour))); }""",
             objects,
         )
         assert true == [answers[number] for number in answer_all(scene)[0]]
