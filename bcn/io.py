@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from bcn.errors import BcnError
 
@@ -99,12 +99,19 @@ def read_json(path: Path, remedy: str) -> Any:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` against other processes and threads while the block runs."""
-    lock = FileLock(path)
+def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
+    """Hold the lock file `path` against other processes and threads while the block runs.
+
+    Args:
+        busy: the refusal where another holds it; by default, wait.
+    """
+    lock = FileLock(path, timeout=-1 if busy is None else 0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
+    except Timeout as error:
+        assert busy is not None, "without it, acquire waits"
+        raise BcnError(busy) from error
     except OSError as error:
         raise _cannot_write(path, error, "choose a directory that can be written") from error
     try:

@@ -4,16 +4,15 @@ manifest.json (what was started), metrics.jsonl (one line per event, the only so
 checkpoint.py), best.safetensors (best by validation), last.safetensors and record.json (at the end).
 """
 
-import fcntl
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from bcn.errors import BcnError
-from bcn.io import atomic_write, write_json
+from bcn.io import atomic_write, locked, write_json
 from bcn.training.environment import commit, machine, versions
 from bcn.training.recipe import Recipe, fingerprint, from_json
 
@@ -116,13 +115,7 @@ def open_run(
         overrides: the assignments of --set that changed the recipe.
     """
     path = runs / run_id(recipe, seed)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = open(path / ".lock", "w")  # noqa: SIM115 (closed below, with the lock)
-    except OSError as error:
-        raise BcnError(f"cannot write {path}: {error.strerror}; choose another directory with --runs") from error
-    with lock:
-        _lock(lock, path)
+    with locked(path / ".lock", busy=f"another process is training {path}; wait for it, or stop it"):
         run = find_started(recipe, seed=seed, runs=runs)
         if run is None:
             started = {
@@ -141,8 +134,8 @@ def open_run(
             try:
                 write_json(path / "manifest.json", started)
             except BcnError:
-                (path / ".lock").unlink()
                 with suppress(OSError):  # where there is more in it than what was just made
+                    (path / ".lock").unlink()
                     path.rmdir()
                 raise
             run = Run(path, started)
@@ -155,13 +148,6 @@ def find_run(path: Path) -> Run:
     if not (path / "manifest.json").is_file():
         raise BcnError(f"{path} is not the directory of a run: it has no manifest.json")
     return Run(path, _read(path / "manifest.json", MANIFEST, "move the run's directory away to start again"))
-
-
-def _lock(file: TextIO, path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise BcnError(f"another process is training {path}; wait for it, or stop it") from None
 
 
 def _read(path: Path, needed: Sequence[str], remedy: str) -> dict[str, Any]:

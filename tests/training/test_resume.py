@@ -1,6 +1,5 @@
 """Runs that are stopped: by kill -9 at any moment, by Ctrl-C, by SIGTERM. All end as if nothing had happened."""
 
-import fcntl
 import json
 import multiprocessing
 import os
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from helpers.blobs import SIZES, install, normed, plain
 from torch import Tensor, nn
 
@@ -238,8 +238,6 @@ def test_two_processes_do_not_train_the_same_run(tmp_path: Path) -> None:
     recipe = plain("smoke")
     run = tmp_path / run_id(recipe, 0)
     run.mkdir()
-    with open(run / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(BcnError, match="another process is training"):
-            train(recipe, seed=0, runs=tmp_path)
+    with FileLock(run / ".lock"), pytest.raises(BcnError, match="another process is training"):
+        train(recipe, seed=0, runs=tmp_path)
     train(recipe, seed=0, runs=tmp_path)
