@@ -115,6 +115,10 @@ def open_run(
         overrides: the assignments of --set that changed the recipe.
     """
     path = runs / run_id(recipe, seed)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BcnError(f"cannot write {path}: {error.strerror}; choose another directory with --runs") from error
     with locked(path / ".lock", busy=f"another process is training {path}; wait for it, or stop it"):
         run = find_started(recipe, seed=seed, runs=runs)
         if run is None:
