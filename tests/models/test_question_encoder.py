@@ -196,12 +196,12 @@ def test_all_sources_are_heard_equally_at_the_start(name: str) -> None:
             weight, object_UD = model.answer.f[0].weight, map_BCHW.flatten(1)
         else:
             weight, object_UD = model.answer.relation.g[0].weight.flatten(1), map_BCHW.permute(0, 2, 3, 1).flatten(0, 2)
-        heard = [(weight[:, : object_UD.shape[1]], object_UD), (weight[:, -256:], question_UD)]
+        sources = [(weight[:, : object_UD.shape[1]], object_UD), (weight[:, -256:], question_UD)]
         if name != "cnn-lstm":
             side = torch.linspace(-1, 1, map_BCHW.shape[-1])
             x, y = torch.meshgrid(side, side, indexing="xy")
-            heard.append((weight[:, -259:-256], torch.stack([x, y, (x**2 + y**2).sqrt()], dim=-1).flatten(0, 1)))
-        for part, source in heard:
+            sources.append((weight[:, -259:-256], torch.stack([x, y, (x**2 + y**2).sqrt()], dim=-1).flatten(0, 1)))
+        for part, source in sources:
             assert 0.7 < float((source @ part.t()).std(0).mean()) < 1.4
 
 
