@@ -7,7 +7,7 @@ B images, F the input map of n' channels and H x W = n positions, C its P coordi
 K channels of the broadcast vector.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -72,6 +72,9 @@ class BroadcastConv(SkipConv):
         sizes: the channels of each convolution of k; the last is K.
         planes, origin: the coordinate planes, see `coordinate_planes`.
         pool: "max" as in equation 1, or "average", a row of table 1.
+        final_relu: whether a ReLU follows the last convolution of k, which the paper leaves open. With it, a channel
+            whose maximum is negative for every image gets no gradient any more: it stays dead.
+        negative_slope: the slope of that ReLU below zero; above 0 it is a leaky ReLU.
     """
 
     def __init__(
@@ -82,11 +85,24 @@ class BroadcastConv(SkipConv):
         planes: str = "xyr",
         origin: str = "centre",
         pool: str = "max",
+        final_relu: bool = True,
+        negative_slope: float = 0.0,
     ) -> None:
         super().__init__(channels, sizes, planes=planes, origin=origin)
         if pool not in POOLS:
             raise BcnError(f"pool {pool!r} is unknown: accepted are {' and '.join(map(repr, POOLS))}")
-        self.pool = pool
+        if not 0 <= negative_slope <= 1 or (negative_slope and not final_relu):
+            raise BcnError(
+                f"negative_slope={negative_slope}, final_relu={final_relu}: accepted is a slope from 0 to 1, and 0 "
+                "where there is no final ReLU"
+            )
+        self.pool, self.final_relu, self.negative_slope = pool, final_relu, negative_slope
+
+    def final(self, last: Tensor) -> Tensor:
+        """What follows the last convolution of k: ReLU, leaky ReLU or nothing."""
+        if not self.final_relu:
+            return last
+        return F.leaky_relu(last, self.negative_slope) if self.negative_slope else F.relu(last)
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         vector_BK, _ = self.pooled(map_BCHW)  # max([F, C] * k)
@@ -99,22 +115,41 @@ class BroadcastConv(SkipConv):
 
         An average comes from everywhere; its position is where the channel is largest.
         """
+        return self._pool(map_BCHW, self.final)
+
+    def responses(self, map_BCHW: Tensor) -> Tensor:
+        """The pooled last convolution of k without what follows it: (B, K)."""
+        return self._pool(map_BCHW, lambda last: last)[0]
+
+    def _pool(self, map_BCHW: Tensor, final: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         first_BnS, rest = self._first_layer(map_BCHW), self.k.rest_parameters()
         if self.pool == "average":
             last_BnK = further_layers(first_BnS, *rest)
-            return F.relu(last_BnK).mean(dim=1), last_BnK.argmax(dim=1)
+            return final(last_BnK).mean(dim=1), last_BnK.argmax(dim=1)
         value_BK, position_BK = pooled_max(first_BnS, *rest)
-        return value_BK.relu(), position_BK  # ReLU and maximum commute, and here it costs n times less
+        return final(value_BK), position_BK  # it never decreases, so it commutes with the maximum: n times less to do
 
-    def activation_map(self, map_BCHW: Tensor) -> Tensor:
+    @property
+    def can_die(self) -> bool:
+        """Whether a channel at zero carries nothing and learns nothing: after a plain ReLU."""
+        return self.final_relu and not self.negative_slope
+
+    def carries(self, value_BK: Tensor) -> Tensor:
+        """Which channels of a broadcast vector carry something, bool (B, K): after a ReLU those above 0, else all."""
+        return value_BK > 0 if self.can_die else torch.ones_like(value_BK, dtype=torch.bool)
+
+    def activation_map(self, map_BCHW: Tensor, active_K: Tensor | None = None) -> Tensor:
         """How many channels each position supplied to the broadcast vector (section 5.4): (B, H, W).
 
-        A channel whose maximum is zero carries nothing and is not counted.
+        Args:
+            active_K: the channels that count, such as those that vary over a data set (default: `carries`).
         """
         value_BK, position_BK = self.pooled(map_BCHW)
+        counted_BK = self.carries(value_BK) if active_K is None else active_K.expand_as(value_BK)
         size = map_BCHW.shape[-2:]
         count = torch.zeros(map_BCHW.shape[0], size.numel(), device=map_BCHW.device)
-        return count.scatter_add_(1, position_BK, (value_BK > 0).float()).view(-1, *size)
+        return count.scatter_add_(1, position_BK, counted_BK.float()).view(-1, *size)
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, pool={self.pool!r}"
+        slope = f", negative_slope={self.negative_slope}" if self.negative_slope else ""
+        return f"{super().extra_repr()}, pool={self.pool!r}, final_relu={self.final_relu}{slope}"

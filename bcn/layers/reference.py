@@ -55,9 +55,11 @@ class ReferenceSkipConv(_Reference):
     def __init__(self, layer: SkipConv) -> None:
         super().__init__(layer.planes, layer.origin)
         self.k = _convs(layer.k)
+        self.slope = 0.0
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        return _relu_convs(torch.cat([map_BCHW, self.coordinates(map_BCHW)], dim=1), self.k)
+        hidden = _relu_convs(torch.cat([map_BCHW, self.coordinates(map_BCHW)], dim=1), self.k[:-1])
+        return F.leaky_relu(self.k[-1](hidden), self.slope)
 
 
 class ReferenceBroadcastConv(ReferenceSkipConv):
@@ -66,6 +68,7 @@ class ReferenceBroadcastConv(ReferenceSkipConv):
     def __init__(self, layer: BroadcastConv) -> None:
         super().__init__(layer)
         self.pool = layer.pool
+        self.slope = layer.negative_slope if layer.final_relu else 1.0
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         hidden_BKHW = super().forward(map_BCHW)

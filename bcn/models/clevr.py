@@ -74,11 +74,17 @@ def _cnn(*, last_stride: int = 2) -> nn.Sequential:
 
 
 def _multirn(
-    last_stride: int, sizes: Sequence[int], planes: str, origin: str, vocab_size: int, num_answers: int
+    last_stride: int,
+    sizes: Sequence[int],
+    planes: str,
+    origin: str,
+    vocab_size: int,
+    num_answers: int,
+    final_relu: bool,
 ) -> QuestionAnswerer:
     """Equation 4."""
     question = QuestionEncoder(vocab_size)
-    broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
+    broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin, final_relu=final_relu) if sizes else None
     relation = MultiRelation(24, question.out_channels, broadcast=broadcast, planes=planes, origin=origin)
     balance_sources(relation.g.first.parts(), (OBJECT_STD, None, PLANE_STD, QUESTION_STD))
     return QuestionAnswerer(
@@ -147,8 +153,9 @@ def multirn(
     origin: str = "centre",
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
+    final_relu: bool = True,
 ) -> QuestionAnswerer:
-    return _multirn(2, sizes, planes, origin, vocab_size, num_answers)
+    return _multirn(2, sizes, planes, origin, vocab_size, num_answers, final_relu)
 
 
 @register("clevr/multirn-h-224", image=(3, 224, 224))
@@ -159,5 +166,6 @@ def multirn_h(
     origin: str = "centre",
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
+    final_relu: bool = True,
 ) -> QuestionAnswerer:
-    return _multirn(1, sizes, planes, origin, vocab_size, num_answers)
+    return _multirn(1, sizes, planes, origin, vocab_size, num_answers, final_relu)

@@ -24,6 +24,7 @@ def insert_broadcast(
     reduce_to: int | None = None,
     planes: str = "xyr",
     origin: str = "centre",
+    final_relu: bool = True,
     image: Tensor | None = None,
 ) -> Network:
     """Let every position after the named submodule see what a BCN broadcasts; the model is changed and given back.
@@ -52,7 +53,7 @@ def insert_broadcast(
         raise BcnError(f"{after!r} already has something called broadcast: insert after another submodule")
     found, failed_before = _run_until(place, model, image), _failure(model, image)
     channels = found.shape[1]
-    broadcast = BroadcastConv(channels, sizes, planes=planes, origin=origin)
+    broadcast = BroadcastConv(channels, sizes, planes=planes, origin=origin, final_relu=final_relu)
     inserted = Broadcasting(channels, broadcast, reduce_to=reduce_to).to(found)
     place.add_module("broadcast", inserted.train(model.training))
     hook = None

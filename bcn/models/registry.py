@@ -17,7 +17,13 @@ class Entry(NamedTuple):
 
 
 _ENTRIES: dict[str, Entry] = {}
-_DESCRIPTIONS = {str: "text", int: "a positive whole number", tuple[int, ...]: "positive whole numbers"}
+_DESCRIPTIONS = {
+    str: "text",
+    bool: "true or false",
+    int: "a positive whole number",
+    float: "a number",
+    tuple[int, ...]: "positive whole numbers",
+}
 """what a builder's argument may be"""
 
 
@@ -81,6 +87,10 @@ def _find(name: str) -> Entry:
 def _fits(value: Any, kind: Any) -> bool:
     if kind is str:
         return isinstance(value, str)
+    if kind is bool:
+        return type(value) is bool
+    if kind is float:
+        return type(value) in (int, float)
     if kind is int:
         return type(value) is int and value > 0
     return isinstance(value, Sequence) and not isinstance(value, str) and all(_fits(number, int) for number in value)

@@ -87,10 +87,15 @@ def cce_skip(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin
 
 
 @register("scaled-mnist/bcn-average-pool", image=IMAGE)
-def bcn_average_pool(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre") -> Classifier:
-    return _with(Broadcasting(24, BroadcastConv(24, sizes, planes=planes, origin=origin, pool="average")))
+def bcn_average_pool(
+    sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre", final_relu: bool = True
+) -> Classifier:
+    broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin, pool="average", final_relu=final_relu)
+    return _with(Broadcasting(24, broadcast))
 
 
 @register("scaled-mnist/bcn", image=IMAGE)
-def bcn(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre") -> Classifier:
-    return _with(Broadcasting(24, BroadcastConv(24, sizes, planes=planes, origin=origin)))
+def bcn(
+    sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre", final_relu: bool = True
+) -> Classifier:
+    return _with(Broadcasting(24, BroadcastConv(24, sizes, planes=planes, origin=origin, final_relu=final_relu)))

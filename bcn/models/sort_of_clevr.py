@@ -23,10 +23,21 @@ def _encoder(*, last_stride: int = 2) -> nn.Sequential:
 
 
 def _multirn(
-    last_stride: int, sizes: Sequence[int], planes: str, origin: str, question_dim: int, num_answers: int
+    last_stride: int,
+    sizes: Sequence[int],
+    planes: str,
+    origin: str,
+    question_dim: int,
+    num_answers: int,
+    final_relu: bool = True,
+    negative_slope: float = 0.0,
 ) -> RelationModel:
     """Equation 4; without sizes there is no BCN, and g sees [o_i, C, question]."""
-    broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin) if sizes else None
+    broadcast = None
+    if sizes:
+        broadcast = BroadcastConv(
+            24, sizes, planes=planes, origin=origin, final_relu=final_relu, negative_slope=negative_slope
+        )
     relation = MultiRelation(24, question_dim, (256, 256), broadcast=broadcast, planes=planes, origin=origin)
     return RelationModel(_encoder(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
 
@@ -89,8 +100,10 @@ def multirn(
     origin: str = "centre",
     question_dim: int = 11,
     num_answers: int = 10,
+    final_relu: bool = True,
+    negative_slope: float = 0.0,
 ) -> RelationModel:
-    return _multirn(2, sizes, planes, origin, question_dim, num_answers)
+    return _multirn(2, sizes, planes, origin, question_dim, num_answers, final_relu, negative_slope)
 
 
 @register("sort-of-clevr/multirn-h", image=IMAGE)
@@ -100,5 +113,7 @@ def multirn_h(
     origin: str = "centre",
     question_dim: int = 11,
     num_answers: int = 10,
+    final_relu: bool = True,
+    negative_slope: float = 0.0,
 ) -> RelationModel:
-    return _multirn(1, sizes, planes, origin, question_dim, num_answers)
+    return _multirn(1, sizes, planes, origin, question_dim, num_answers, final_relu, negative_slope)

@@ -32,9 +32,14 @@ def skip(sizes: tuple[int, ...] = (128, 128, 256), num_classes: int = 10) -> Cla
 
 @register("stl10/bcn", image=IMAGE)
 def bcn(
-    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", num_classes: int = 10
+    sizes: tuple[int, ...] = (128, 128, 256),
+    planes: str = "xyr",
+    origin: str = "centre",
+    num_classes: int = 10,
+    final_relu: bool = True,
 ) -> Classifier:
-    return _with(Broadcasting(64, BroadcastConv(64, sizes, planes=planes, origin=origin)), num_classes)
+    broadcast = BroadcastConv(64, sizes, planes=planes, origin=origin, final_relu=final_relu)
+    return _with(Broadcasting(64, broadcast), num_classes)
 
 
 @register("stl10/resnet18", image=IMAGE)
@@ -44,7 +49,13 @@ def resnet18(num_classes: int = 10) -> ResNet18:
 
 @register("stl10/resnet18-bcn", image=IMAGE)
 def resnet18_bcn(
-    sizes: tuple[int, ...] = (128, 128, 256), planes: str = "xyr", origin: str = "centre", num_classes: int = 10
+    sizes: tuple[int, ...] = (128, 128, 256),
+    planes: str = "xyr",
+    origin: str = "centre",
+    num_classes: int = 10,
+    final_relu: bool = True,
 ) -> ResNet18:
-    image = torch.zeros(1, 3, 32, 32)
-    return insert_broadcast(ResNet18(num_classes), "layer3", sizes=sizes, planes=planes, origin=origin, image=image)
+    model, image = ResNet18(num_classes), torch.zeros(1, 3, 32, 32)
+    return insert_broadcast(
+        model, "layer3", sizes=sizes, planes=planes, origin=origin, final_relu=final_relu, image=image
+    )

@@ -1,5 +1,6 @@
 """`--set path=value`: a recipe with some of its fields changed from the command line."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from types import NoneType, UnionType
@@ -54,12 +55,16 @@ def _assign(recipe: Recipe, path: str, text: str) -> Recipe:
     return replace(recipe, **{head: changed})
 
 
-def _argument(text: str) -> str | int | tuple[int, ...]:
-    """A model's argument, which has no declared type here: a number, several with commas, else the text.
+def _argument(text: str) -> str | bool | int | float | tuple[int, ...]:
+    """A model's argument, which has no declared type here: true, false, a number, several with commas, else the text.
 
-    >>> _argument("10"), _argument("64,64"), _argument("64,"), _argument("xy")
-    (10, (64, 64), (64,), 'xy')
+    >>> _argument("10"), _argument("64,64"), _argument("64,"), _argument("xy"), _argument("false"), _argument("0.1")
+    (10, (64, 64), (64,), 'xy', False, 0.1)
     """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"\d*\.\d+", text):
+        return float(text)
     numbers = [item for item in text.split(",") if item]
     if not numbers or not all(item.isdecimal() and len(item) < 10 for item in numbers):
         return text

@@ -70,7 +70,7 @@ class Recipe:
     batch_size: int
     """images in a step, over all ranks together"""
     epochs: int
-    arguments: tuple[tuple[str, str | int | tuple[int, ...]], ...] = ()
+    arguments: tuple[tuple[str, str | bool | int | float | tuple[int, ...]], ...] = ()
     """keyword arguments of create_model, besides those that the data determines: vocab_size and num_answers"""
     localise: bool = False
     """whether the mean square error of the centre is added to the loss, with equal weight"""

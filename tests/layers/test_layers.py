@@ -45,17 +45,26 @@ def with_planes(map_BCHW: Tensor, planes: str, origin: str) -> Tensor:
 
 class ReferenceBroadcast(nn.Module):
     def __init__(
-        self, channels: int, sizes: Sequence[int], *, planes: str = "xyr", origin: str = "centre", pool: str = "max"
+        self,
+        channels: int,
+        sizes: Sequence[int],
+        *,
+        planes: str = "xyr",
+        origin: str = "centre",
+        pool: str = "max",
+        slope: float = 0.0,
     ) -> None:
         super().__init__()
         self.k = stack([channels + len(planes), *sizes])
-        self.options = planes, origin, pool
+        self.options, self.slope = (planes, origin, pool), slope
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         planes, origin, pool = self.options
         hidden = with_planes(map_BCHW, planes, origin)
-        for conv in self.k:
+        for conv in self.k[:-1]:
             hidden = conv(hidden).relu()
+        hidden = self.k[-1](hidden)
+        hidden = torch.where(hidden > 0, hidden, self.slope * hidden)
         if pool == "skip":
             return hidden
         hidden = hidden.amax((2, 3), keepdim=True) if pool == "max" else hidden.mean((2, 3), keepdim=True)
@@ -222,6 +231,40 @@ def test_broadcast_is_equation_1(
     agree(ours, reference, torch.randn(images, 4, *size), dtype=dtype)
 
 
+FINAL: dict[str, tuple[Any, float]] = {"linear": ({"final_relu": False}, 1.0), "leaky": ({"negative_slope": 0.1}, 0.1)}
+
+
+@DTYPES
+@pytest.mark.parametrize("pool", ["max", "average"])
+@pytest.mark.parametrize("sizes", [(32, 64, 32), (6, 5), (5,)])  # of the compiled loop, and of none
+@pytest.mark.parametrize("final", FINAL)
+def test_what_follows_the_last_convolution(dtype: torch.dtype, pool: Any, sizes: Sequence[int], final: str) -> None:
+    options, slope = FINAL[final]
+    ours = BroadcastConv(4, sizes, pool=pool, **options)
+    reference = ReferenceBroadcast(4, sizes, pool=pool, slope=slope)
+    agree(ours, reference, torch.randn(3, 4, 5, 6), dtype=dtype)
+    agree(ours, reference, torch.randn(3, 4, 5, 6) - 9, dtype=dtype)  # where a ReLU would leave little
+
+
+def test_a_dead_channel_gets_a_gradient_without_the_final_relu() -> None:
+    for final_relu in (True, False):
+        layer = BroadcastConv(4, (8, 8), final_relu=final_relu)
+        last: Any = layer.k[-1]
+        nn.init.constant_(last.bias, -99.0)
+        layer.pooled(torch.rand(2, 4, 5, 5))[0].sum().backward()
+        assert bool(last.weight.grad.any()) is not final_relu
+
+
+def test_every_channel_has_a_place_without_the_final_relu_and_those_that_count_can_be_chosen() -> None:
+    layer, image = BroadcastConv(4, (8, 8), final_relu=False), torch.rand(2, 4, 5, 6)
+    last: Any = layer.k[-1]
+    nn.init.constant_(last.bias, -99.0)
+    assert layer.activation_map(image).sum((1, 2)).tolist() == [8, 8]
+    position_BK, active_K = layer.pooled(image)[1], torch.arange(8) < 3
+    counts = torch.stack([torch.bincount(position[:3], minlength=30) for position in position_BK]).view(2, 5, 6)
+    assert torch.equal(layer.activation_map(image, active_K), counts.float())
+
+
 @DTYPES
 @pytest.mark.parametrize("planes", ["", "xyr"])
 def test_skip_is_the_same_convolutions_without_pooling(dtype: torch.dtype, planes: str) -> None:
@@ -248,6 +291,10 @@ def test_positions_are_where_the_maxima_are() -> None:
 def test_broadcast_refuses_bad_options() -> None:
     with pytest.raises(BcnError, match="'max' and 'average'"):
         BroadcastConv(3, pool="median")
+    slopes: list[Any] = [{"negative_slope": -0.1}, {"negative_slope": 2.0}, {"negative_slope": 0.1, "final_relu": False}]
+    for bad in slopes:
+        with pytest.raises(BcnError, match="from 0 to 1"):
+            BroadcastConv(3, **bad)
     with pytest.raises(BcnError, match="at least one"):
         BroadcastConv(3, ())
 
