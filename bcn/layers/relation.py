@@ -114,6 +114,16 @@ class MultiRelation(_Relation):
         vector_BK, _ = self.broadcast.pooled(map_BCHW)
         return base_BnK, F.linear(vector_BK, self.g.first.parts()[1])[:, None]
 
+    def sources(self, map_BCHW: Tensor, question: Tensor | None = None) -> dict[str, Tensor]:
+        """What g's first layer sees of each part of [o_i, BCN(O), C, question], in the order of its weights: rows."""
+        sources = {"objects": rows(map_BCHW), "broadcast": map_BCHW.new_empty(1, 0)}
+        if self.broadcast is not None:
+            sources["broadcast"] = self.broadcast.pooled(map_BCHW)[0]
+        sources |= {"planes": self._coordinates(map_BCHW), "question": map_BCHW.new_empty(1, 0)}
+        if question is not None:
+            sources["question"] = question
+        return {name: source.flatten(0, -2) for name, source in sources.items()}
+
     def g_of_objects(self, map_BCHW: Tensor, question_BQD: Tensor, object_BT: Tensor) -> Tensor:
         """g of T of an image's objects by themselves, before its last ReLU and the sum: (B, Q, T, G)."""
         base_BnK, offset_B1K = self._first_layer(map_BCHW)

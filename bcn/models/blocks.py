@@ -13,6 +13,7 @@ from bcn.layers.baselines.conv_block import Block
 from bcn.layers.broadcast import BroadcastConv, SkipConv
 from bcn.layers.coordinates import check_planes, planes_like
 from bcn.layers.pointwise import ConcatConv1x1
+from bcn.layers.rows import rows
 
 
 def channels_last(image_BCHW: Tensor) -> Tensor:
@@ -54,6 +55,12 @@ class Broadcasting(nn.Module):
         self.broadcast = broadcast
         sources = (channels, broadcast.out_channels, len(broadcast.planes))
         self.reduce = ConcatConv1x1(sources, channels if reduce_to is None else reduce_to)
+
+    def sources(self, map_BCHW: Tensor) -> dict[str, Tensor]:
+        """What the 1x1 convolution sees of each part of [F, BCN(F)], in the order of its weights: rows."""
+        planes = rows(self.broadcast.coordinates(map_BCHW))
+        sources = {"objects": rows(map_BCHW), "broadcast": self.broadcast.pooled(map_BCHW)[0], "planes": planes}
+        return {name: source.flatten(0, -2) for name, source in sources.items()}
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
         vector_BK, _ = self.broadcast.pooled(map_BCHW)

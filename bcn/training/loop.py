@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
 from bcn.io import write_json
+from bcn.models.balance import balance_broadcast, junctions, raise_bias
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.distributed import Ranks, process_group
 from bcn.training.environment import default_threads, flush_denormals, keep_memory
@@ -36,6 +37,8 @@ from bcn.training.stages import Stage, make_stages
 from bcn.training.state import State, derive_seed, seed_device
 from bcn.training.weights import describe_weights, write_weights
 
+BALANCE_IMAGES = 256
+"""of variance-balanced initial weights"""
 LOG_STEPS = 100
 """steps between two lines of metrics.jsonl, which is also where a loss that is not finite is noticed"""
 
@@ -56,11 +59,24 @@ class Trainer:
         # A rank that left before the main one would break the step of the main one, whose state is the one to save.
         self.interrupt = stop.check if ranks.is_main else lambda: None
         self.state = State.begin(recipe, splits, seed=seed, device=ranks.device)
+        if recipe.initialisation != "default" and not junctions(self.state.model):
+            raise BcnError(f"{recipe.model} has no BCN: train with initialisation=default")
         self.stages = make_stages(recipe, splits, self.state)
         self.steps_per_epoch = max(1, len(splits.train) // recipe.batch_size)
         self.total = self.steps_per_epoch * recipe.epochs
         self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
         self.board: TensorBoard | None = None
+
+    def initialise(self) -> None:
+        """The initial weights that the recipe asks for, from training images that the seed decides."""
+        state, train = self.state, self.splits.train
+        if self.recipe.initialisation == "balanced":
+            batch = move_to(train[train.order(0, seed=self.seed)[:BALANCE_IMAGES]], self.ranks.device)
+            balance_broadcast(state.model, train.preprocessing(batch.image), batch.question)
+        elif self.recipe.initialisation == "positive-bias":
+            raise_bias(state.model)
+        if state.ema is not None:
+            state.ema.load_state_dict(state.model.state_dict())
 
     def fit(self) -> None:
         """Go on from wherever the state is to the end of the last epoch; on a signal, save and leave."""
@@ -236,7 +252,9 @@ class Trainer:
         with self.ranks.raise_on_all():
             checkpoint = load_checkpoint(self.run.checkpoints) if self.run is not None else None
         checkpoint = self.ranks.broadcast_object(checkpoint)
-        if checkpoint is not None:
+        if checkpoint is None:
+            self.initialise()
+        else:
             try:
                 self.state.load(*checkpoint)
             except (KeyError, TypeError, ValueError, RuntimeError) as error:

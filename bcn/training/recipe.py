@@ -80,6 +80,9 @@ class Recipe:
     auxiliary: Auxiliary | None = None
     word_embeddings: Literal["random", "glove"] = "random"
     """how word embeddings are initialised, where questions are in words"""
+    initialisation: Literal["default", "positive-bias", "balanced"] = "default"
+    """initial weights: PyTorch's; those with a BCN whose channels all start above zero; or variance-balanced, by
+    `bcn.models.balance.balance_broadcast` on 256 training images"""
     paper: tuple[tuple[str, float], ...] = ()
     """what the paper reports for this row: metric and value"""
 
