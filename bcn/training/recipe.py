@@ -80,6 +80,8 @@ class Recipe:
     auxiliary: Auxiliary | None = None
     word_embeddings: Literal["random", "glove"] = "random"
     """how word embeddings are initialised, where questions are in words"""
+    batch_of: Literal["images", "pairs"] = "images"
+    """what `batch_size` counts: images with all of their questions, or image-question pairs drawn independently"""
     initialisation: Literal["default", "positive-bias", "balanced"] = "default"
     """initial weights: PyTorch's; those with a BCN whose channels all start above zero; or variance-balanced, by
     `bcn.models.balance.balance_broadcast` on 256 training images"""
@@ -139,6 +141,9 @@ def check(recipe: Recipe) -> None:
             for split, images in splits.items()
         },
     }
+    if recipe.batch_of == "pairs":
+        whole_images = {"curriculum_epochs": recipe.curriculum_epochs, "auxiliary.epochs": auxiliary.epochs}
+        accepted |= {f"{name}={epochs} and batch_of=pairs": (epochs == 0, "0") for name, epochs in whole_images.items()}
     if wrong := [f"{given} (accepted: {what})" for given, (suits, what) in accepted.items() if not suits]:
         raise BcnError(f"{recipe.name} cannot be trained with {', '.join(wrong)}")
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bcn.data.dataset import Dataset
+from bcn.data.pairs import Pairs
 from bcn.data.registry import find_entry, open_dataset
 from bcn.errors import BcnError
 from bcn.models.registry import image_shape
@@ -50,6 +51,8 @@ class Splits(NamedTuple):
         tests = {name: open_for(model, name, "test", data=root, images=data.test, **trained) for name in data.tests}
         embeddings = load_embeddings(train, root) if recipe.word_embeddings == "glove" else None
         train, objects = open_supervision(recipe, train)
+        if recipe.batch_of == "pairs":
+            train = Pairs(train)
         return cls(train, val, test, tests, objects, embeddings)
 
     def model_arguments(self, recipe: Recipe) -> dict[str, Any]:
