@@ -188,7 +188,8 @@ def test_a_batch_is_what_the_protocol_says(version: str) -> None:
         assert kinds == [KINDS[kind] for kind in batch.kind[image].tolist()]
         assert set(kinds[:10]) <= {"shape", "left", "above"}
         assert set(kinds[10:]) <= {"closest", "furthest", "count"}
-    assert dataset.augment(batch, torch.Generator()) is batch
+    assert (dataset.augment(batch, torch.Generator()) is batch) is not dataset.augments
+    assert dataset.augments is (version != LEGACY)
     assert dataset[np.zeros(0, dtype=int)].answer.shape == (0, 20)
 
 

@@ -14,6 +14,7 @@ from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, question_bits
 from bcn.data.sort_of_clevr.samples import Questions, SampleGenerator, Samples
 from bcn.data.sort_of_clevr.scene import COLOURS, Scenes
+from bcn.data.sort_of_clevr.symmetry import transform
 from bcn.errors import BcnError, did_you_mean
 
 V1, LEGACY, STREAM = "sort-of-clevr-v1", "sort-of-clevr-legacy", "sort-of-clevr-stream"
@@ -40,6 +41,7 @@ class SortOfClevr(Dataset):
 
     def __init__(self, name: str, split: str, images: int, generator: SampleGenerator) -> None:
         self.name, self.split, self.images, self.generator = name, split, images, generator
+        self.augments = not generator.legacy  # legacy scenes have objects on the middle line
         self._prepare()
 
     def _prepare(self) -> None:
@@ -62,6 +64,12 @@ class SortOfClevr(Dataset):
             question=torch.from_numpy(BITS_36D.take(number_BQ, axis=0)),
             kind=torch.from_numpy(KIND_36.take(number_BQ)),
         )
+
+    def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """Each image mirrored and turned at random, its questions and answers with it."""
+        if not self.augments:
+            return batch
+        return transform(batch, torch.randint(8, (len(batch.image),), generator=generator))
 
     def curriculum(self, batch: Batch) -> Batch:
         """The non-relational questions, which are the first half."""
