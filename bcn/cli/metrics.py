@@ -26,3 +26,21 @@ def print_metrics(title: str, metrics: dict[str, Any]) -> None:
         else:
             table.add_row(f"{name} error", f"{metric:.4f}", "", "", "")
     Console().print(table)
+
+
+def print_broadcast(probe: dict[str, Any]) -> None:
+    """What the BCN is worth: its active channels, and the accuracy without what it says of an image.
+
+    Args:
+        probe: as `bcn.training.broadcast_probe.ablate` gives it.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    share = f", {100 * probe['vector_share']:.1f} % of the next layer's variance" if "vector_share" in probe else ""
+    title = f"broadcast vector: {probe['active_channels']} of {probe['channels']} channels active{share}"
+    table = Table("", *probe["as_trained"], title=title, title_justify="left")
+    for change in ("as_trained", "mean_vector", "shuffled_vector"):
+        accuracies = (f"{100 * accuracy:.2f} %" for accuracy in probe[change].values())
+        table.add_row(change.replace("_", " "), *accuracies)
+    Console().print(table)

@@ -77,11 +77,12 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     threads: ThreadsOption = None,
 ) -> None:
-    """Evaluate weights: accuracy by kind of question with counts and 95 % intervals, and the localisation error."""
+    """Evaluate weights: accuracy with 95 % intervals, the localisation error, and what the BCN is worth."""
     import torch
 
-    from bcn.cli.metrics import print_metrics
+    from bcn.cli.metrics import print_broadcast, print_metrics
     from bcn.inference.confusion import draw_confusion
+    from bcn.training.broadcast_probe import ablate
     from bcn.training.environment import default_threads, keep_memory
     from bcn.training.forward import check_fit
     from bcn.training.metrics import compute_metrics
@@ -98,10 +99,13 @@ def evaluate(
     check_fit(model, dataset, description["model"])
     counts = count(model, dataset, batch_size=16, localise=description["localise"])
     metrics = compute_metrics(counts, dataset)
+    broadcast = ablate(model, dataset)
     if as_json:
         about = {"data": dataset.name, "split": dataset.split, "model": description["model"]}
-        print(json.dumps(about | {"metrics": metrics}))
+        print(json.dumps(about | {"metrics": metrics} | ({"broadcast": broadcast} if broadcast else {})))
     else:
         print_metrics(f"{description['model']} on {dataset.name} {dataset.split}", metrics)
+        if broadcast:
+            print_broadcast(broadcast)
     if confusion is not None:
         draw_confusion(counts, dataset.answers, confusion)

@@ -20,6 +20,7 @@ from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
 from bcn.io import write_json
 from bcn.models.balance import balance_broadcast, junctions, raise_bias
+from bcn.training.broadcast_probe import ablate, probe
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.distributed import Ranks, process_group
 from bcn.training.environment import default_threads, flush_denormals, keep_memory
@@ -188,6 +189,7 @@ class Trainer:
         if val is not None and self.stage[0].answers:
             counts = self.evaluate(val)
             event |= {"val_loss": counts.mean_loss, **headline(compute_metrics(counts, val), val)}
+            event |= probe(state.evaluated, val) or {}
             if state.keep_best((counts.correct, -counts.loss)) and state.best is not None:
                 self.write_weights("best", state.best, at.epoch + 1)
         state.update_clock()
@@ -217,11 +219,14 @@ class Trainer:
             self.write_weights("best", best, self.state.position.best_epoch)
         last_metrics = self.compute_metrics(splits.test)
         model.load_state_dict(best or last)
+        held_out = {"val": splits.val, "test": splits.test}
+        probes = {name: ablate(model, data, ranks=self.ranks) for name, data in held_out.items() if data is not None}
         is_last = best is None or self.state.position.best_epoch == self.recipe.epochs
         metrics = {"test": last_metrics if is_last else self.compute_metrics(splits.test)}
         metrics |= {name: self.compute_metrics(dataset) for name, dataset in splits.tests.items()}
         model.load_state_dict(last)
-        return {"metrics": metrics, "last": headline(last_metrics, splits.test)}
+        broadcast = {"broadcast": probes} if any(probes.values()) else {}
+        return {"metrics": metrics, "last": headline(last_metrics, splits.test), **broadcast}
 
     def compute_metrics(self, dataset: Dataset) -> dict[str, Any]:
         return compute_metrics(self.evaluate(dataset), dataset)

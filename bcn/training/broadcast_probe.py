@@ -1,0 +1,139 @@
+"""What a BCN is worth in a model: how many channels are active, what they carry, and what is lost without them.
+
+B images, K channels of the broadcast vector.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from bcn.data.dataset import Dataset
+from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.relation import MultiRelation
+from bcn.models.balance import Moments, junctions, next_layer, run_hooked
+from bcn.models.blocks import Broadcasting
+from bcn.training.distributed import Ranks
+from bcn.training.forward import move_to
+from bcn.training.metrics import compute_metrics, evaluate, headline
+
+ACTIVE, ROUNDING = 0.01, 1e-6
+"""a channel is active if its standard deviation over images is more than this share of that of all channels (root mean
+square), and more than rounding makes of its mean"""
+BATCH = 64
+"""images at a time"""
+
+
+class Collected(NamedTuple):
+    """A data set as the BCN of a model sees it."""
+
+    broadcast: BroadcastConv
+    vector_BK: Tensor
+    spreads: dict[str, float]
+    """by how much each source moves the layer after the BCN; empty where that is not known"""
+
+
+def active_channels(vector_BK: Tensor) -> Tensor:
+    """Which channels vary over images: bool (K). What they then carry, `vector_share` says.
+
+    >>> active_channels(torch.tensor([[1.0, 5.0, 0.0], [-1.0, 5.0, 0.001]]))
+    tensor([ True, False, False])
+    """
+    std_K, mean_K = torch.std_mean(vector_BK.double(), dim=0, correction=0)
+    return (std_K > ACTIVE * std_K.square().mean().sqrt()) & (std_K > ROUNDING * mean_K.abs())
+
+
+@torch.inference_mode()
+def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
+    """Run all images of a data set as far as the BCN; None where the model has none, or more than one."""
+    places = [place for place in junctions(model) if isinstance(place, BroadcastConv) or place.broadcast is not None]
+    if len(places) != 1:
+        return None
+    (module,) = places
+    broadcast = module if isinstance(module, BroadcastConv) else module.broadcast
+    assert isinstance(broadcast, BroadcastConv)
+    vectors: list[Tensor] = []
+    moments: dict[str, Moments] = {}
+
+    def take(_: nn.Module, inputs: tuple[Any, ...]) -> None:
+        sources = {"broadcast": broadcast.pooled(inputs[0])[0]}
+        if isinstance(module, MultiRelation | Broadcasting):
+            sources = module.sources(*inputs)
+            for name, rows in sources.items():
+                moments.setdefault(name, Moments()).add(rows)
+        vectors.append(sources["broadcast"])
+        raise _Reached
+
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    for start in range(0, len(dataset), BATCH):
+        batch = move_to(dataset[range(start, min(start + BATCH, len(dataset)))], device)
+        with suppress(_Reached):
+            run_hooked(model, places, take, dataset.preprocessing(batch.image), batch.question)
+    model.train(was_training)
+    spreads = {}
+    if isinstance(module, MultiRelation | Broadcasting):
+        weights = dict(zip(moments, next_layer(module).parts(), strict=True))
+        spreads = {name: moments[name].spread(weight) for name, weight in weights.items() if weight.shape[1]}
+    return Collected(broadcast, torch.cat(vectors), spreads)
+
+
+class _Reached(Exception):
+    """Ends the run of a model at the BCN."""
+
+
+def probe(model: nn.Module, dataset: Dataset) -> dict[str, Any] | None:
+    """The number of active channels, and the share of the next layer's variance that the vector carries.
+
+    That layer is g's first, over [objects, vector, planes, question]; the variances of the four are added up.
+    """
+    collected = collect(model, dataset)
+    return None if collected is None else _describe(collected)
+
+
+def ablate(model: nn.Module, dataset: Dataset, *, ranks: Ranks | None = None) -> dict[str, Any] | None:
+    """The same, and the accuracy as it is, with the vector's mean over images, and with the vectors of other images.
+
+    Shuffling gives every image the vector of the one before it in a batch of 64, and the first that of the last.
+    """
+    collected = collect(model, dataset)
+    if collected is None:
+        return None
+    mean_K = collected.vector_BK.mean(dim=0)
+    changes: dict[str, Callable[[Tensor], Tensor]] = {
+        "as_trained": lambda vector_BK: vector_BK,
+        "mean_vector": lambda vector_BK: mean_K.expand_as(vector_BK),
+        "shuffled_vector": lambda vector_BK: vector_BK.roll(1, dims=0),
+    }
+    result = _describe(collected)
+    for name, change in changes.items():
+        with replaced_vector(collected.broadcast, change):
+            counts = evaluate(model, dataset, batch_size=BATCH, ranks=ranks)
+            result[name] = headline(compute_metrics(counts, dataset), dataset)
+    return result
+
+
+@contextmanager
+def replaced_vector(broadcast: BroadcastConv, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """A BCN that broadcasts something else than what it computes."""
+    compute = broadcast.pooled
+
+    def pooled(map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+        vector_BK, position_BK = compute(map_BCHW)
+        return change(vector_BK), position_BK
+
+    broadcast.pooled = pooled  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del broadcast.pooled
+
+
+def _describe(collected: Collected) -> dict[str, Any]:
+    active_K = active_channels(collected.vector_BK)
+    described: dict[str, Any] = {"active_channels": int(active_K.sum()), "channels": len(active_K)}
+    if total := sum(value**2 for value in collected.spreads.values()):
+        described["vector_share"] = round(collected.spreads["broadcast"] ** 2 / total, 6)
+    return described
