@@ -41,8 +41,8 @@ class Pairs(Dataset):
         assert batch.question is not None
         assert batch.kind is not None
         rows, which = torch.arange(len(image)), torch.from_numpy(question)
-        parts = {"answer": batch.answer, "question": batch.question, "kind": batch.kind}
-        return batch._replace(**{name: part[rows, which][:, None] for name, part in parts.items()})
+        answer, asked, kind = (part[rows, which][:, None] for part in (batch.answer, batch.question, batch.kind))
+        return batch._replace(answer=answer, question=asked, kind=kind)
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         image = self.images.order(epoch, seed=seed)
