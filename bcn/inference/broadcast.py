@@ -16,6 +16,8 @@ class Pooled(NamedTuple):
 
     value_BK: Tensor
     position_BK: Tensor
+    carries_BK: Tensor
+    """bool: whether a channel carries something about the image"""
     size: tuple[int, int]
     """h and w"""
 
@@ -37,29 +39,37 @@ class Broadcast(NamedTuple):
     """(K,)"""
     position: np.ndarray
     """(K,) the position in the feature map that each channel's maximum comes from, counted row by row"""
+    carries: np.ndarray
+    """(K,) bool: without a last ReLU every channel carries something, after one those that are not zero"""
     size: tuple[int, int]
     """h and w"""
 
     @classmethod
     def of(cls, pooled: Pooled) -> "Broadcast":
         """That of the first image of a batch."""
-        return cls(pooled.value_BK[0].numpy(), pooled.position_BK[0].numpy(), pooled.size)
+        value, position, carries = (
+            part[0].numpy() for part in (pooled.value_BK, pooled.position_BK, pooled.carries_BK)
+        )
+        return cls(value, position, carries, pooled.size)
 
     def counts(self) -> np.ndarray:
-        """(h, w) how many channels each position supplies (section 5.4); inactive ones, of value 0, are not counted."""
-        return np.bincount(self.position[self.value > 0], minlength=self.size[0] * self.size[1]).reshape(self.size)
+        """(h, w) how many channels each position supplies (section 5.4); those that carry nothing are not counted."""
+        return np.bincount(self.position[self.carries], minlength=self.size[0] * self.size[1]).reshape(self.size)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the position of every channel, -1 for an inactive one."""
+        """For JSON: the position of every channel, -1 for one that carries nothing."""
         rows, columns = self.size
-        return {"rows": rows, "columns": columns, "position": np.where(self.value > 0, self.position, -1).tolist()}
+        return {"rows": rows, "columns": columns, "position": np.where(self.carries, self.position, -1).tolist()}
 
 
 def pool(model: nn.Module, image_BCHW: Tensor) -> Pooled:
     """Run the CNN and the BCN alone, without a question."""
     map_BChw = model.features(image_BCHW)  # type: ignore[operator]
-    value_BK, position_BK = model.broadcast.pooled(map_BChw)  # type: ignore[operator, union-attr]
-    return Pooled(value_BK, position_BK, (map_BChw.shape[2], map_BChw.shape[3]))
+    return _pooled(model.broadcast, map_BChw, *model.broadcast.pooled(map_BChw))  # type: ignore[operator, union-attr]
+
+
+def _pooled(broadcast: Any, map_BChw: Tensor, value_BK: Tensor, position_BK: Tensor) -> Pooled:
+    return Pooled(value_BK, position_BK, broadcast.carries(value_BK), (map_BChw.shape[2], map_BChw.shape[3]))
 
 
 def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tensor | None) -> Output:
@@ -74,7 +84,7 @@ def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tenso
 
     def recorded(map_BChw: Tensor) -> tuple[Tensor, Tensor]:
         value_BK, position_BK = pooled(map_BChw)
-        calls.append(Pooled(value_BK, position_BK, (map_BChw.shape[2], map_BChw.shape[3])))
+        calls.append(_pooled(bcn, map_BChw, value_BK, position_BK))
         return value_BK, position_BK
 
     bcn.pooled = recorded

@@ -74,12 +74,14 @@ def describe(reasoner: Reasoner) -> dict[str, Any]:
         "yes_no": sorted(YES_NO_WORDS),
         "other": sorted(OTHER_WORDS),
     }
-    size = None
+    size, can_die = None, False
     if reasoner.has_bcn:
+        can_die = bool(reasoner.model.broadcast.can_die)  # type: ignore[union-attr]
         _, height, width = image_shape(str(reasoner.description["model"]))
         rows, columns = reasoner.broadcast(np.zeros((height, width, 3), np.uint8)).size
         size = {"rows": rows, "columns": columns}
-    return {"weights": reasoner.name, "family": reasoner.family, "map": size, "language": language, **description}
+    about = {"weights": reasoner.name, "family": reasoner.family, "map": size, "can_die": can_die}
+    return {**about, "language": language, **description}
 
 
 def find_runtime(directory: Path | None = None) -> Path:

@@ -22,6 +22,7 @@ import bcn.inference.reasoner
 from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
+from bcn.inference.broadcast import Broadcast, pool
 from bcn.inference.overlay import overlay, write_image
 from bcn.inference.reasoner import list_weights
 from bcn.training.weights import load_model, write_weights
@@ -272,3 +273,14 @@ def test_asking_does_not_load_the_training_loop(tmp_path: Path) -> None:
     loaded = {name.removeprefix("bcn.training.") for name in done.stdout.splitlines()[-1].split()}
     assert {"forward", "weights"} <= loaded
     assert not loaded & {"auxiliary", "checkpoint", "distributed", "loop", "losses", "optim", "splits", "state"}
+
+
+def test_every_channel_carries_something_without_the_last_relu() -> None:
+    torch.manual_seed(0)
+    for final_relu in (True, False):
+        model = bcn.create_model("sort-of-clevr/multirn-h", final_relu=final_relu).eval()
+        torch.nn.init.constant_(model.broadcast.k[-1].bias, -99.0)  # type: ignore[union-attr, index]
+        with torch.inference_mode():
+            broadcast = Broadcast.of(pool(model, torch.rand(1, 3, 75, 75)))
+        assert broadcast.counts().sum() == (0 if final_relu else 256)
+        assert (np.array(broadcast.to_dict()["position"]) >= 0).sum() == (0 if final_relu else 256)

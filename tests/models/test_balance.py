@@ -1,44 +1,47 @@
 """Variance-balanced initial weights: after them the statistics are what they say, recomputed here by plain means."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from bcn import BroadcastConv, create_model, insert_broadcast
 from bcn.errors import BcnError
 from bcn.layers.coordinates import coordinate_planes
 from bcn.models.balance import balance_broadcast
 
+Samples = tuple[Tensor, Tensor]
 MULTIRN = ("sort-of-clevr/multirn", "sort-of-clevr/multirn-h", "sort-of-clevr/multirn-no-bcn")
 
 
-def built(name, **arguments):
+def built(name: str, **arguments: Any) -> Any:
     torch.manual_seed(0)
     return create_model(name, **arguments)
 
 
 @pytest.fixture(scope="module")
-def batch():
+def batch() -> Samples:
     generator = torch.Generator().manual_seed(1)
     return torch.rand(32, 3, 75, 75, generator=generator), torch.rand(32, 5, 11, generator=generator).round()
 
 
-def pooled_by_hand(broadcast, map_BCHW):
+def pooled_by_hand(broadcast: Any, map_BCHW: Tensor) -> Tensor:
     """max([F, C] * k) without a last ReLU, position by position."""
-    planes = coordinate_planes(*map_BCHW.shape[2:], broadcast.planes, broadcast.origin)
+    planes = coordinate_planes(map_BCHW.shape[2], map_BCHW.shape[3], broadcast.planes, broadcast.origin)
     hidden = torch.cat([map_BCHW, planes.expand(len(map_BCHW), -1, -1, -1)], 1)
     for index, conv in enumerate(broadcast.k):
         hidden = F.conv2d(hidden.relu() if index else hidden, conv.weight, conv.bias)
     return hidden.flatten(2).amax(2) if broadcast.pool == "max" else hidden.flatten(2).mean(2)
 
 
-def assert_standard(value_BK):
+def assert_standard(value_BK: Tensor) -> None:
     torch.testing.assert_close(value_BK.mean(0), torch.zeros(value_BK.shape[1]), atol=1e-4, rtol=0)
     torch.testing.assert_close(value_BK.std(0, correction=0), torch.ones(value_BK.shape[1]), atol=1e-4, rtol=0)
 
 
-def moved_by(source, weight):
+def moved_by(source: Tensor, weight: Tensor) -> float:
     """Standard deviation of the pre-activations over all rows of a source, root mean square over channels."""
     return float((source.flatten(0, -2) @ weight.T).var(0, correction=0).mean().sqrt())
 
@@ -46,7 +49,7 @@ def moved_by(source, weight):
 @pytest.mark.parametrize("name", MULTIRN)
 @pytest.mark.parametrize("final_relu", [True, False])
 @torch.no_grad()
-def test_the_statistics_are_what_they_say(name, final_relu, batch):
+def test_the_statistics_are_what_they_say(name: str, final_relu: bool, batch: Samples) -> None:
     images, questions = batch
     has_bcn = "no-bcn" not in name
     model = built(name, **({"final_relu": final_relu} if has_bcn else {}))
@@ -65,7 +68,7 @@ def test_the_statistics_are_what_they_say(name, final_relu, batch):
         assert moved_by(value_BK.relu() if final_relu else value_BK, of_vector) == pytest.approx(0.5, abs=1e-4)
 
 
-def test_only_scales_and_shifts_change_and_nothing_is_random(batch):
+def test_only_scales_and_shifts_change_and_nothing_is_random(batch: Samples) -> None:
     fresh, model, again = (built(MULTIRN[1], final_relu=False) for _ in range(3))
     before = torch.random.get_rng_state()
     balance_broadcast(model, *batch)
@@ -82,7 +85,7 @@ def test_only_scales_and_shifts_change_and_nothing_is_random(batch):
     assert F.cosine_similarity(was, now).min() > 1 - 1e-5, "every channel keeps its direction"
 
 
-def test_one_balanced_already_stays(batch):
+def test_one_balanced_already_stays(batch: Samples) -> None:
     model = balance_broadcast(built(MULTIRN[0], final_relu=False), *batch)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     balance_broadcast(model, *batch)
@@ -92,7 +95,7 @@ def test_one_balanced_already_stays(batch):
 
 @pytest.mark.parametrize("name", ["scaled-mnist/bcn", "scaled-mnist/bcn-average-pool", "stl10/resnet18-bcn"])
 @torch.no_grad()
-def test_a_bcn_between_blocks(name):
+def test_a_bcn_between_blocks(name: str) -> None:
     images = torch.rand(16, 1 if "mnist" in name else 3, 64, 64)
     model = balance_broadcast(built(name, final_relu=False), images)
     map_BCHW = model.features(images)
@@ -100,7 +103,7 @@ def test_a_bcn_between_blocks(name):
 
 
 @torch.no_grad()
-def test_inserted_into_a_network_of_ones_own(batch):
+def test_inserted_into_a_network_of_ones_own(batch: Samples) -> None:
     images, _ = batch
     cnn = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Dropout(0.9), nn.Conv2d(8, 4, 3))
     model = insert_broadcast(cnn, after="1", sizes=(16, 16), final_relu=False)
@@ -117,7 +120,7 @@ def test_inserted_into_a_network_of_ones_own(batch):
 
 
 @torch.no_grad()
-def test_batch_norm_that_is_frozen_is_balanced_as_it_runs(batch):
+def test_batch_norm_that_is_frozen_is_balanced_as_it_runs(batch: Samples) -> None:
     images, questions = batch
     model = built(MULTIRN[0], final_relu=False).eval()
     balance_broadcast(model, images, questions)
@@ -126,7 +129,7 @@ def test_batch_norm_that_is_frozen_is_balanced_as_it_runs(batch):
 
 
 @torch.no_grad()
-def test_a_channel_that_does_not_vary_keeps_its_weights(batch):
+def test_a_channel_that_does_not_vary_keeps_its_weights(batch: Samples) -> None:
     images, _ = batch
     layer = BroadcastConv(3, (4, 6), final_relu=False)
     layer.k[-1].weight[2] = 0
@@ -135,12 +138,12 @@ def test_a_channel_that_does_not_vary_keeps_its_weights(batch):
     assert all(parameter.isfinite().all() for parameter in layer.parameters())
 
 
-def test_a_network_without_a_bcn_is_refused(batch):
+def test_a_network_without_a_bcn_is_refused(batch: Samples) -> None:
     with pytest.raises(BcnError, match="no BCN"):
         balance_broadcast(nn.Conv2d(3, 4, 3), batch[0])
 
 
-def test_a_bcn_that_runs_twice_is_refused(batch):
+def test_a_bcn_that_runs_twice_is_refused(batch: Samples) -> None:
     layer = BroadcastConv(3, (3,), planes="")
     with pytest.raises(BcnError, match="exactly once"):
         balance_broadcast(nn.Sequential(layer, layer), batch[0])

@@ -28,7 +28,7 @@ export async function weights() {
 export const newScene = async (seed) => ({ objects: randomScene(seed) });
 
 export async function reason({ objects, questions }) {
-  const { language, answers: names, map } = await description();
+  const { language, answers: names, map, can_die: canDie } = await description();
   const encoded = questions
     ? questions.map((each) => parseQuestion(each, language))
     : KINDS.flatMap((kind) => COLOURS.map((colour) => ({ kind, colour })));
@@ -39,7 +39,7 @@ export async function reason({ objects, questions }) {
     const [first, ...others] = rank(outputs.logits.data.subarray(n * size, (n + 1) * size), names);
     return { ...each, question: toSentence(each, language), ...first, others: others.slice(0, RUNNERS_UP), truth: truth(objects, each.kind, each.colour) };
   });
-  const position = map && Array.from(outputs.position.data, (cell, k) => (outputs.value.data[k] > 0 ? Number(cell) : -1));
+  const position = map && Array.from(outputs.position.data, (cell, k) => (!canDie || outputs.value.data[k] > 0 ? Number(cell) : -1));
   return { answers, broadcast: map && { ...map, position }, milliseconds };
 }
 
