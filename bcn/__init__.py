@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bcn.inference.reasoner import load as load
     from bcn.layers.broadcast import BroadcastConv as BroadcastConv
     from bcn.layers.coordinates import coordinate_planes as coordinate_planes
+    from bcn.models.balance import balance_broadcast as balance_broadcast
     from bcn.models.insert import insert_broadcast as insert_broadcast
     from bcn.models.registry import create_model as create_model
     from bcn.models.registry import list_models as list_models
@@ -24,6 +25,7 @@ _MODULES = {
     "BroadcastConv": "bcn.layers.broadcast",
     "coordinate_planes": "bcn.layers.coordinates",
     "insert_broadcast": "bcn.models.insert",
+    "balance_broadcast": "bcn.models.balance",
     "create_model": "bcn.models.registry",
     "list_models": "bcn.models.registry",
     "load": "bcn.inference.reasoner",

@@ -11,7 +11,7 @@ import bcn
 PAGE = Path(__file__).parent / "reference" / "api.md"
 WIDTH = 110
 SUBJECTS = {
-    "Layers": ["bcn.BroadcastConv", "bcn.coordinate_planes", "bcn.insert_broadcast"],
+    "Layers": ["bcn.BroadcastConv", "bcn.coordinate_planes", "bcn.insert_broadcast", "bcn.balance_broadcast"],
     "Relations": ["bcn.layers.relation.MultiRelation", "bcn.layers.relation.PairRelation"],
     "Models": ["bcn.create_model", "bcn.list_models"],
     "Trained models": [

@@ -291,7 +291,11 @@ def test_positions_are_where_the_maxima_are() -> None:
 def test_broadcast_refuses_bad_options() -> None:
     with pytest.raises(BcnError, match="'max' and 'average'"):
         BroadcastConv(3, pool="median")
-    slopes: list[Any] = [{"negative_slope": -0.1}, {"negative_slope": 2.0}, {"negative_slope": 0.1, "final_relu": False}]
+    slopes: list[Any] = [
+        {"negative_slope": -0.1},
+        {"negative_slope": 2.0},
+        {"negative_slope": 0.1, "final_relu": False},
+    ]
     for bad in slopes:
         with pytest.raises(BcnError, match="from 0 to 1"):
             BroadcastConv(3, **bad)
