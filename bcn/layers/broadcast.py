@@ -142,10 +142,11 @@ class BroadcastConv(SkipConv):
         """How many channels each position supplied to the broadcast vector (section 5.4): (B, H, W).
 
         Args:
-            active_K: the channels that count, such as those that vary over a data set (default: `carries`).
+            active_K: bool, the channels that may count, such as those that vary over a data set; by default all. One
+                that does not carry anything about the image never counts.
         """
         value_BK, position_BK = self.pooled(map_BCHW)
-        counted_BK = self.carries(value_BK) if active_K is None else active_K.expand_as(value_BK)
+        counted_BK = self.carries(value_BK) if active_K is None else self.carries(value_BK) & active_K
         size = map_BCHW.shape[-2:]
         count = torch.zeros(map_BCHW.shape[0], size.numel(), device=map_BCHW.device)
         return count.scatter_add_(1, position_BK, counted_BK.float()).view(-1, *size)

@@ -39,7 +39,7 @@ def insert_broadcast(
 
     Args:
         after: the name of a submodule that gives one map (B, C, H, W), as in `model.named_modules()`.
-        sizes, planes, origin: of the `BroadcastConv`.
+        sizes, planes, origin, final_relu: of the `BroadcastConv`.
         reduce_to: channels after the 1x1 convolution.
         image: an input of the model, to find the channels with.
     """

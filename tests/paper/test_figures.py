@@ -13,6 +13,7 @@ pytest.importorskip("matplotlib")
 
 from bcn import create_model
 from bcn.data.registry import open_dataset
+from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 from bcn.inference.reasoner import list_weights
 from bcn.paper.figures import FIGURES, FromWeights, curves, draw_figure
@@ -72,19 +73,22 @@ def test_deflection_of_the_three_systems() -> None:
 def test_activation_maps_count_the_channels_of_the_vector() -> None:
     torch.manual_seed(0)
     model: Any = create_model("sort-of-clevr/multirn-h")
-    image = torch.rand(3, 3, 75, 75)
-    count = activation_maps(model, image)
+    with torch.no_grad():
+        model.broadcast.k[-1].weight[:99] = 0  # the same for all images
+    dataset = make_sort_of_clevr("sort-of-clevr-v1", "val", images=70)
+    image = dataset.preprocessing(dataset[range(3)].image)
+    count = activation_maps(model, dataset, image)
     with torch.inference_mode():
         vector, position = model.broadcast.pooled(model.features(image))
     expected = torch.zeros(3, 10, 10)
     for number in range(3):
-        for channel in range(256):
+        for channel in range(99, 256):
             if vector[number, channel] > 0:
                 row, column = divmod(int(position[number, channel]), 10)
                 expected[number, row, column] += 1
     assert torch.equal(count, expected)
     with pytest.raises(BcnError, match="without a BCN"):
-        activation_maps(create_model("sort-of-clevr/mlp"), image)
+        activation_maps(create_model("sort-of-clevr/mlp"), dataset, image)
 
 
 def test_images_are_chosen_by_the_seed() -> None:

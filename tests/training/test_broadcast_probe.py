@@ -45,6 +45,7 @@ def test_a_channel_is_active_where_it_varies() -> None:
 
 def test_a_balanced_model_is_probed_as_it_was_balanced(model: Any, dataset: SortOfClevr) -> None:
     found = probe(model, dataset)
+    assert found is not None
     assert found["active_channels"] == found["channels"] == 256
     assert found["vector_share"] == pytest.approx(0.25 / 3.25, abs=1e-4)
 
@@ -52,7 +53,9 @@ def test_a_balanced_model_is_probed_as_it_was_balanced(model: Any, dataset: Sort
 def test_dead_channels_are_not_counted(model: Any, dataset: SortOfClevr) -> None:
     with torch.no_grad():
         model.broadcast.k[-1].weight[:250] = 0
-    assert probe(model, dataset)["active_channels"] == 6
+    found = probe(model, dataset)
+    assert found is not None
+    assert found["active_channels"] == 6
 
 
 def test_nothing_changes_in_the_model(model: Any, dataset: SortOfClevr) -> None:
@@ -66,14 +69,16 @@ def test_nothing_changes_in_the_model(model: Any, dataset: SortOfClevr) -> None:
 
 def test_accuracy_without_what_the_vector_says(model: Any, dataset: SortOfClevr) -> None:
     found = ablate(model, dataset)
+    assert found is not None
     assert (
         found["as_trained"]["accuracy"]
         == compute_metrics(evaluate(model, dataset, batch_size=9), dataset)["all"]["accuracy"]
     )
     with torch.no_grad():
-        vector_BK = collect(model, dataset).vector_BK
+        collected = collect(model, dataset)
+        assert collected is not None
         of_vector = model.relation.g.first.parts()[1]
-        model.relation.g.first.bias += of_vector @ vector_BK.mean(0)
+        model.relation.g.first.bias += of_vector @ collected.vector_BK.mean(0)
         of_vector.zero_()  # the mean in the bias, and nothing of the vector
     alone = compute_metrics(evaluate(model, dataset, batch_size=9), dataset)
     for name in ("relational", "non_relational"):
@@ -107,6 +112,7 @@ def test_a_bcn_alone_has_channels_and_no_share(dataset: SortOfClevr) -> None:
             return broadcast
 
     found = probe(Alone(), dataset)
+    assert found is not None
     assert found.keys() == {"active_channels", "channels"}
     assert 0 < found["active_channels"] < found["channels"] == 8, "a maximum that is the white ground everywhere"
 

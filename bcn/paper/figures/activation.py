@@ -13,6 +13,7 @@ from torch.nn.functional import avg_pool2d
 from bcn.data.dataset import Dataset
 from bcn.errors import BcnError
 from bcn.paper.figures.style import canvas
+from bcn.training.broadcast_probe import active_channels, collect
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,13 +24,22 @@ LARGEST = 32
 
 
 @torch.inference_mode()
-def activation_maps(model: nn.Module, image_BCHW: Tensor) -> Tensor:
-    """For each position, how many channels of the broadcast vector came from it: (B, h, w)."""
+def activation_maps(model: nn.Module, dataset: Dataset, image_BCHW: Tensor) -> Tensor:
+    """For each position, how many channels of the broadcast vector came from it: (B, h, w).
+
+    Args:
+        dataset: channels that do not vary over its images are not counted.
+        image_BCHW: preprocessed.
+    """
     if getattr(model, "broadcast", None) is None:
         raise BcnError("a model without a BCN has no activation map; choose one with it, such as scaled-mnist/bcn")
     model.eval()
-    count_Bhw: Tensor = model.broadcast.activation_map(model.features(image_BCHW))  # type: ignore[operator, union-attr]
-    return count_Bhw
+    collected = collect(model, dataset)
+    assert collected is not None
+    return collected.broadcast.activation_map(
+        model.features(image_BCHW),  # type: ignore[operator]
+        active_channels(collected.vector_BK),
+    )
 
 
 def choose(dataset: Dataset, count: int, *, seed: int) -> np.ndarray:
@@ -56,7 +66,7 @@ def show(above: Any, below: Any, image_CHW: Tensor, count_hw: Tensor) -> None:
 def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 2, seed: int = 0) -> "Figure":
     """Rows of images, each with a row of their activation maps below it, and the number of active channels."""
     image_BCHW = dataset[choose(dataset, rows * columns, seed=seed)].image
-    count_Bhw = activation_maps(model, dataset.preprocessing(image_BCHW))
+    count_Bhw = activation_maps(model, dataset, dataset.preprocessing(image_BCHW))
     channels = model.broadcast.out_channels  # type: ignore[union-attr]
     height, width = image_BCHW.shape[-2:]
     figure, axes = canvas(2 * rows, columns, size=(1.1 * columns, 2.3 * rows * height / width))
