@@ -47,7 +47,7 @@ def balance_broadcast(model: Network, images: Tensor, questions: Tensor | None =
     >>> cnn = nn.Sequential(nn.Conv2d(3, 8, 3), BroadcastConv(8, (16, 16), final_relu=False))
     >>> vector = balance_broadcast(cnn, images := torch.rand(64, 3, 9, 9))(images)[:, :16, 0, 0]
     >>> vector.mean().abs() < 1e-5, vector.std(dim=0, correction=0).allclose(torch.ones(16))
-    (tensor(True), tensor(True))
+    (tensor(True), True)
     """
     balanced: list[nn.Module] = []
 
@@ -106,7 +106,7 @@ class Moments:
 
         >>> moments = Moments()
         >>> moments.add(torch.tensor([[0.0], [2.0]]))
-        >>> moments.spread(torch.tensor([[3.0], [4.0]])) ** 2
+        >>> round(moments.spread(torch.tensor([[3.0], [4.0]])) ** 2, 6)
         12.5
         """
         mean_S, weight = self.total_S / self.count, weight.double()
