@@ -38,7 +38,6 @@ CELL_STRIDE = 4
 """columns from one cell that is asked about to the next"""
 SETS = 2
 """of referents that a question can have"""
-ROLES = SETS * (1 + len(VALUES))
 MAX_OBJECTS = 16
 """of a scene: a set of referents is kept as the bits of a uint16"""
 BACKGROUND_POINTS, CLEARANCE = 4, 0.125
