@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bcn.models.registry import create_model as create_model
     from bcn.models.registry import list_models as list_models
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {
     "BcnError": "bcn.errors",

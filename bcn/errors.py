@@ -1,4 +1,4 @@
-"""The one error that users see."""
+"""The one error that users see, and how what is missing is installed."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -6,6 +6,15 @@ from difflib import get_close_matches
 
 class BcnError(Exception):
     """One sentence: what was given, what is accepted, what to do. The command line prints it and exits with 2."""
+
+
+def install_extra(extra: str) -> str:
+    """The command that installs an extra. On the package index, `bcn` is somebody else's project.
+
+    >>> install_extra("web")
+    "pip install 'bcn-torch[web]', or in a checkout pip install -e '.[web]'"
+    """
+    return f"pip install 'bcn-torch[{extra}]', or in a checkout pip install -e '.[{extra}]'"
 
 
 def did_you_mean(kind: str, given: str, accepted: Iterable[str]) -> BcnError:

@@ -100,7 +100,7 @@ def read_json(path: Path, remedy: str) -> Any:
 
 @contextmanager
 def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
-    """Hold the lock file `path` against other processes and threads while the block runs.
+    """Hold the lock file `path` against other processes and threads while the block runs; a link is not followed.
 
     Args:
         busy: the refusal where another holds it; by default, wait.
@@ -108,6 +108,8 @@ def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
     lock = FileLock(path, timeout=-1 if busy is None else 0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            raise BcnError(f"the lock file {path} is a symbolic link, which is not followed: remove the link")
         lock.acquire()
     except Timeout as error:
         assert busy is not None, "without it, acquire waits"

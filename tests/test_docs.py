@@ -189,7 +189,7 @@ def test_make_targets_and_extras_exist() -> None:
         if made := re.match(r"make ([\w-]+)", line):
             assert made[1] in targets, line
     for page in PAGES:
-        for named in re.findall(r"pip install '(?:bcn|\.)\[([\w,]+)\]'", page.read_text()):
+        for named in re.findall(r"pip install (?:-e )?'(?:bcn-torch|\.)\[([\w,]+)\]'", page.read_text()):
             assert set(named.split(",")) <= set(extras), named
 
 

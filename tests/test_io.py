@@ -348,3 +348,18 @@ def test_lock_keeps_others_out(tmp_path: Path) -> None:
     thread.join()
     assert order == ["first", "second"]
     subprocess.run([sys.executable, "-c", attempt], check=True)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_lock_file_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path: Path, there: bool) -> None:
+    target, path = tmp_path / "precious", tmp_path / "lock"
+    if there:
+        target.write_text("whole")
+    path.symlink_to(target)
+    with (
+        pytest.raises(BcnError, match=r"lock is a symbolic link, .*: remove the link"),
+        locked(path),
+    ):
+        pass
+    assert path.is_symlink()
+    assert target.read_text() == "whole" if there else not target.exists()

@@ -67,7 +67,10 @@ for name in names:
 def test_serving_without_the_extra_says_what_to_install() -> None:
     code = "import sys; sys.modules['fastapi'] = None; sys.argv = ['bcn', 'serve']; from bcn.cli import main; main()"
     _, said = finish(start_python("-c", code), 2)
-    assert said == "bcn: `bcn serve` needs fastapi: install it with `pip install 'bcn[web]'`\n"
+    assert (
+        said
+        == "bcn: `bcn serve` needs fastapi: pip install 'bcn-torch[web]', or in a checkout pip install -e '.[web]'\n"
+    )
 
 
 def test_help_does_not_wait_for_torch() -> None:
@@ -109,7 +112,7 @@ def test_versions_of_dependencies_are_pinned() -> None:
     ]
     for requirement in wanted:
         name = requirement.split(">")[0].split("=")[0].split("[")[0].strip()
-        assert name == "bcn" or name in pinned, f"{name} is not in constraints.txt"
+        assert name == PROJECT["name"] or name in pinned, f"{name} is not in constraints.txt"
 
 
 @pytest.mark.parametrize("command", [[], ["--help"], ["models", "--help"], ["train", "--help"], ["bench", "--help"]])

@@ -50,7 +50,7 @@ def test_the_wheel_has_weights_page_tables_and_compiled_loops(built: Path) -> No
     assert any(name.startswith("bcn/inference/weights/") and name.endswith(".safetensors") for name in names)
     if shutil.which("cc"):
         assert any(name.startswith("bcn/layers/fused/_pooled") for name in names)
-    others = {name for name in names if not name.startswith(("bcn/", "bcn-"))}
+    others = {name for name in names if not name.startswith(("bcn/", "bcn_torch-"))}
     assert not others
 
 

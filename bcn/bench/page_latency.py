@@ -32,7 +32,7 @@ def bench_page_latency(weights: str, *, rounds: int, say: Callable[[str], None])
         raise BcnError("`bcn bench page-latency` needs playwright: install it with `pip install playwright`") from error
     say("starting the server and Chromium")
     with _served(weights) as address, sync_playwright() as started:
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        sandbox = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=sandbox, timeout=PATIENCE)
         page = browser.new_page()
         page.set_default_timeout(PATIENCE)

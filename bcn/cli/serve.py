@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bcn.cli import app
-from bcn.errors import BcnError
+from bcn.errors import BcnError, install_extra
 
 
 @app.command()
@@ -24,7 +24,7 @@ def serve(
 
         from bcn.web.app import make_app
     except ModuleNotFoundError as error:
-        raise BcnError(f"`bcn serve` needs {error.name}: install it with `pip install 'bcn[web]'`") from error
+        raise BcnError(f"`bcn serve` needs {error.name}: {install_extra('web')}") from error
     from bcn.inference.reasoner import list_weights, load
 
     index = list_weights()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from bcn.errors import BcnError
+from bcn.errors import BcnError, install_extra
 from bcn.io import atomic_write
 from bcn.training.metrics import Counts
 
@@ -18,7 +18,7 @@ def draw_confusion(counts: Counts, answers: tuple[str, ...], path: Path) -> None
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise BcnError("a confusion matrix needs matplotlib: pip install 'bcn[plot]'") from error
+        raise BcnError(f"a confusion matrix needs matplotlib: {install_extra('plot')}") from error
     count_TA = counts.confusion_KTA.sum(0)
     true = (*answers, "any other")
     if not count_TA[-1].any():

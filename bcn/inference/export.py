@@ -20,7 +20,7 @@ from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import is_concrete_int
 
 from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, UNKNOWN, WORD_PATTERN
-from bcn.errors import BcnError, did_you_mean
+from bcn.errors import BcnError, did_you_mean, install_extra
 from bcn.inference.reasoner import Reasoner
 from bcn.io import atomic_write
 from bcn.models.registry import image_shape
@@ -194,7 +194,7 @@ def onnx_content(reasoner: Reasoner, module: nn.Module, names: Sequence[str]) ->
         import onnxruntime  # type: ignore[import-untyped]
         import onnxscript  # noqa: F401 (torch.onnx needs it)
     except ModuleNotFoundError as error:
-        raise BcnError(f"export to onnx needs {error.name}: install it with `pip install 'bcn[onnx]'`") from error
+        raise BcnError(f"export to onnx needs {error.name}: {install_extra('onnx')}") from error
     program, shapes = trace(reasoner, module)
     names = list(names)[: len(program.graph_signature.user_outputs)]
     for name in ("torch.onnx", "onnxscript"):

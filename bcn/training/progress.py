@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from bcn.errors import BcnError
+from bcn.errors import BcnError, install_extra
 
 PLAIN_SECONDS = 30.0
 
@@ -98,7 +98,7 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise BcnError("--tensorboard needs the package tensorboard: pip install 'bcn[tensorboard]'") from error
+            raise BcnError(f"--tensorboard needs the package tensorboard: {install_extra('tensorboard')}") from error
         self.writer: Any = None
         self._open: Callable[[], Any] = partial(SummaryWriter, folder)
 

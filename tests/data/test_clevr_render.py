@@ -23,7 +23,7 @@ from bcn.io import data_root
 if has_numba := find_spec("numba") is not None:
     from bcn.data.clevr_like.render import render_scene
 
-needs_numba = pytest.mark.skipif(not has_numba, reason="needs pip install 'bcn[render]'")
+needs_numba = pytest.mark.skipif(not has_numba, reason="needs the extra render")
 
 
 @needs_numba
@@ -231,5 +231,5 @@ def test_a_split_that_would_be_taken_for_something_else_is_refused(split: str, t
 def test_without_numba_one_line_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['numba'] = None; from bcn.cli import main; main()"
     _, said = finish(start_python("-c", code, "clevr", "make", tmp_path, "--images", 1), 2)
-    assert said.strip().splitlines()[-1].endswith("pip install 'bcn[render]'")
+    assert said.strip().splitlines()[-1].endswith("pip install -e '.[render]'")
     assert not list(tmp_path.iterdir())

@@ -187,7 +187,7 @@ def test_unknown_formats_and_missing_packages_are_answered(tmp_path: Path, monke
     with pytest.raises(BcnError, match="did you mean 'onnx'"):
         export(reasoner, "onxx", tmp_path)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(BcnError, match=re.escape("pip install 'bcn[onnx]'")):
+    with pytest.raises(BcnError, match=re.escape("pip install 'bcn-torch[onnx]'")):
         export(reasoner, "onnx", tmp_path)
     assert not list(tmp_path.iterdir())
 

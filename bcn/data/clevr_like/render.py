@@ -1,4 +1,4 @@
-"""Images of scenes like CLEVR's: the path tracer of `_tracer.py`, compiled by numba, which `bcn[render]` installs."""
+"""Images of scenes like CLEVR's: the path tracer of `_tracer.py`, compiled by numba, of the extra `render`."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 
 from bcn.data.clevr_like import camera
 from bcn.data.clevr_like.scene import COLORS, LIGHTS, SHAPES
-from bcn.errors import BcnError
+from bcn.errors import BcnError, install_extra
 
 LIGHT_COLORS = ((4.184, 3.867, 3.320), (1.164, 1.262, 1.590), (2.240, 2.229, 2.203))
 """red, green and blue of key, fill and back light on the ground: warm, cool and white"""
@@ -23,7 +23,7 @@ def require_tracer() -> Any:
     try:
         from bcn.data.clevr_like import _tracer as tracer
     except ImportError as error:
-        raise BcnError(f"rendering needs {error.name}, which is not installed: pip install 'bcn[render]'") from error
+        raise BcnError(f"rendering needs {error.name}, which is not installed: {install_extra('render')}") from error
     return tracer
 
 

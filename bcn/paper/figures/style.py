@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bcn.errors import BcnError
+from bcn.errors import BcnError, install_extra
 from bcn.io import atomic_write
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def canvas(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -> tup
     try:
         import matplotlib
     except ImportError as error:
-        raise BcnError("figures need matplotlib: pip install 'bcn[plot]'") from error
+        raise BcnError(f"figures need matplotlib: {install_extra('plot')}") from error
     matplotlib.use("agg")
     matplotlib.rcParams.update(_STYLE)
     from matplotlib import pyplot
