@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.command import exit_code
+from helpers.command import exit_code, finish, start_python
 from helpers.small_weights import digit_weights, scene_run, word_weights
 from PIL import Image
 
@@ -284,3 +284,14 @@ def test_every_channel_carries_something_without_the_last_relu() -> None:
             broadcast = Broadcast.of(pool(model, torch.rand(1, 3, 75, 75)))
         assert broadcast.counts().sum() == (0 if final_relu else 256)
         assert (np.array(broadcast.to_dict()["position"]) >= 0).sum() == (0 if final_relu else 256)
+
+
+def test_the_first_answer_imports_no_compiler() -> None:
+    """torch._dynamo and sympy take a second and 85 MB, and answering needs neither."""
+    code = """if True:
+        import sys, bcn, numpy as np
+        image = np.zeros((75, 75, 3), np.uint8)
+        bcn.load("sort-of-clevr/multirn-h").ask(image, "is red left")
+        bcn.load("scaled-mnist/bcn").find(image)
+        print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])"""
+    assert finish(start_python("-c", code))[0].strip() == "[]"
