@@ -4,9 +4,13 @@ import errno
 import hashlib
 import json
 import os
+import secrets
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +46,8 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 def atomic_write(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path` that replaces it when the block succeeds, and vanishes when it fails.
 
+    When it returns, the file and its name survive a power failure.
+
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "note.txt"
     >>> with atomic_write(target) as temporary:
@@ -49,23 +55,89 @@ def atomic_write(path: Path) -> Iterator[Path]:
     >>> target.read_text()
     'whole or not at all'
     """
+    temporary = _temporary(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        make_directory(path.parent)
+        _remove_abandoned(path.parent)
+        temporary.touch(exist_ok=False)  # with the permissions that the umask leaves
     except OSError as error:
         raise _cannot_write(path, error, "choose a directory that can be written") from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
+        _sync_file(temporary)
         temporary.replace(path)
+        sync_directory(path.parent)
     except OSError as error:
         raise _cannot_write(path, error, "what was there is untouched") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_directory(path: Path) -> Iterator[Path]:
+    """The same for a directory of files that is not there yet. The caller holds a lock on it."""
+    for abandoned in path.parent.glob(f".{path.name}.*"):
+        shutil.rmtree(abandoned)
+    temporary = _temporary(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.iterdir():
+            _sync_file(file)
+        sync_directory(temporary)
+        temporary.rename(path)
+        sync_directory(path.parent)
+    finally:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(temporary)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it, that survive a power failure."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Let the names in a directory survive a power failure, where the system has a call for that."""
+    if os.name == "nt":
+        return
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a directory that may be written but not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # of some network file systems
+            raise
+    finally:
+        os.close(handle)
+
+
+def remove_temporaries(directory: Path, *, older_seconds: float = 0) -> None:
+    """Remove what killed processes left of files that they were writing; the caller knows that no other is at work."""
+    for path in directory.glob(".*.tmp"):
+        with suppress(OSError):  # another process removes it as well, or it belongs to somebody else
+            if path.is_file() and time.time() - path.stat().st_mtime >= older_seconds:
+                path.unlink()
+
+
+@cache
+def _remove_abandoned(directory: Path) -> None:
+    """Once in the life of a process: nobody takes an hour to write a single file."""
+    remove_temporaries(directory, older_seconds=3600)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def _sync_file(path: Path) -> None:
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 def check_writable(path: Path) -> Path:

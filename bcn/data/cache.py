@@ -1,16 +1,18 @@
 """Arrays that are made once, kept under the cache root and read memory-mapped."""
 
 import shutil
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
+from bcn.data.blocks import BLOCK_BYTES, BlockCheckedArray, Blocks, block_checksums
 from bcn.errors import BcnError
-from bcn.io import cache_root, checksum, locked, read_json, write_json
+from bcn.io import atomic_directory, cache_root, checksum, locked, read_json, write_json
 
 MANIFEST = "manifest.json"
 QUICK_BYTES = 1 << 30
@@ -30,66 +32,107 @@ def open_cache(name: str, part: str, make: Callable[[Path], None]) -> dict[str, 
     """The arrays that `make` writes as `.npy` files into the directory it is given, by their stems.
 
     They are made in a temporary directory that is renamed, so a directory that exists is whole; of two processes one
-    makes them and the other waits. Files are compared with the checksums that were written with them, except for
-    files above QUICK_BYTES, which only `check_cache` reads as a whole.
+    makes them and the other waits. Files are compared with the checksums that were written with them: when they are
+    opened, or above QUICK_BYTES block by block as they are indexed.
     """
     directory = cache_directory(name, part)
+    _remove_abandoned(directory.parent)
     if not directory.exists():
-        with locked(directory.with_name(f"{part}.lock")):
-            for stale in directory.parent.glob(f".{part}.*"):  # of processes that were killed
-                shutil.rmtree(stale)
+        with locked(_lock(directory)):
             if not directory.exists():
                 _make(directory, make)
-    return {stem: np.load(path, mmap_mode="r") for stem, path in _files(directory, max_bytes=QUICK_BYTES).items()}
+    return {Path(file).stem: _open(directory / file, entry) for file, entry in _entries(directory).items()}
+
+
+def write_array(path: Path, blocks: Iterable[np.ndarray], *, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Write an array as a `.npy` file, some of its rows at a time.
+
+    A full disk is an OSError, where it would end a process that writes through a memory map.
+    """
+    with open(path, "wb") as file:
+        write_array_header_1_0(file, {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape})
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype).data)
 
 
 def check_cache(name: str, part: str) -> None:
     """Compare every file with the checksum that was written when it was made."""
-    _files(cache_directory(name, part))
+    verify_cache(cache_directory(name, part))
+
+
+def verify_cache(directory: Path) -> None:
+    """The same for the cache in a directory."""
+    for name, entry in _entries(directory).items():
+        _compare(directory / name, entry)
 
 
 def drop_cache(name: str, part: str) -> None:
     shutil.rmtree(cache_directory(name, part), ignore_errors=True)
 
 
+def _lock(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}.lock")
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove what killed processes left of parts that nobody is making, and that nobody may ask for again."""
+    for temporary in directory.glob(".*.tmp"):
+        part = temporary.with_name(temporary.name[1:].rsplit(".", 2)[0])
+        with suppress(BcnError, OSError), locked(_lock(part), busy=f"{part} is being made"):
+            shutil.rmtree(temporary)
+
+
 def _make(directory: Path, make: Callable[[Path], None]) -> None:
-    temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
-        make(temporary)
-        paths = sorted(temporary.glob("*.npy"))
-        write_json(
-            temporary / MANIFEST,
-            {path.name: {"bytes": path.stat().st_size, "sha256": checksum(path)} for path in paths},
-        )
-        temporary.chmod(0o755)
-        temporary.rename(directory)
+        with atomic_directory(directory) as temporary:
+            make(temporary)
+            write_json(temporary / MANIFEST, {path.name: _entry(path) for path in sorted(temporary.glob("*.npy"))})
     except OSError as error:
         raise BcnError(
             f"cannot write {directory}: {error.strerror or error}; set BCN_CACHE to a directory with room"
         ) from error
-    finally:
-        with suppress(FileNotFoundError):
-            shutil.rmtree(temporary)
 
 
-def _files(directory: Path, *, max_bytes: float = float("inf")) -> dict[str, Path]:
-    """The files of a cache by their stems; those up to `max_bytes` are compared with their checksums."""
-    remedy, files = f"remove {directory}, and it is made again", {}
-    entries = read_json(directory / MANIFEST, remedy)
+def _entry(path: Path) -> dict[str, Any]:
+    """What the manifest says of a file."""
+    entry: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
+    if entry["bytes"] > QUICK_BYTES:
+        entry["blocks"] = {"bytes": BLOCK_BYTES, "sha256": block_checksums(path, BLOCK_BYTES)}
+    return entry
+
+
+def _entries(directory: Path) -> dict[str, dict[str, Any]]:
+    """What the manifest says of each file, all of which are there with their sizes."""
+    entries = read_json(directory / MANIFEST, _remedy(directory))
     if not isinstance(entries, dict) or not all(
-        isinstance(entry, dict) and set(entry) == {"bytes", "sha256"} for entry in entries.values()
+        isinstance(entry, dict) and {"bytes", "sha256"} <= set(entry) for entry in entries.values()
     ):
-        raise BcnError(f"{directory / MANIFEST} does not list files: {remedy}")
+        raise BcnError(f"{directory / MANIFEST} does not list files: {_remedy(directory)}")
     for name, entry in entries.items():
         path, size = directory / name, entry["bytes"]
-        state = path.stat() if path.is_file() else None
-        if state is None or state.st_size != size:
-            actual = state.st_size if state else 0
-            raise BcnError(f"{path} has {actual:,} bytes where it was made with {size:,}: {remedy}")
-        if size <= max_bytes and _checksum(path, size, state.st_mtime_ns) != entry["sha256"]:
-            raise BcnError(f"{path} does not have the checksum it was made with: {remedy}")
-        files[path.stem] = path
-    return files
+        actual = path.stat().st_size if path.is_file() else 0
+        if actual != size or not path.is_file():
+            raise BcnError(f"{path} has {actual:,} bytes where it was made with {size:,}: {_remedy(directory)}")
+    return entries
+
+
+def _open(path: Path, entry: dict[str, Any]) -> np.ndarray:
+    if entry["bytes"] > QUICK_BYTES and "blocks" in entry:
+        known = entry["blocks"]
+        return BlockCheckedArray.open(Blocks(path, known["bytes"], known["sha256"], remedy=_remedy(path.parent)))
+    _compare(path, entry)
+    array: np.ndarray = np.load(path, mmap_mode="r")
+    return array
+
+
+def _compare(path: Path, entry: dict[str, Any]) -> None:
+    state = path.stat()
+    if _checksum(path, state.st_size, state.st_mtime_ns) != entry["sha256"]:
+        raise BcnError(f"{path} does not have the checksum it was made with: {_remedy(path.parent)}")
+
+
+def _remedy(directory: Path) -> str:
+    return f"remove {directory}, and it is made again"
 
 
 @cache

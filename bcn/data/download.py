@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from bcn.errors import BcnError
-from bcn.io import checksum, locked
+from bcn.io import checksum, locked, sync_directory
 
 TIMEOUT = 30
 CHUNK = 1 << 18
@@ -39,6 +39,7 @@ def download(urls: Sequence[str], path: Path, *, md5: str | None, remedy: str | 
             try:
                 if _complete(url, part, md5):
                     part.replace(path)
+                    sync_directory(path.parent)
                     return path
                 reasons.append(f"{url}: gives a file with another checksum than the published md5 {md5}")
             except (OSError, HTTPException) as error:

@@ -5,7 +5,6 @@ N images, B in a batch, C = 3 channels, H x W = 96 x 96 pixels.
 
 import shutil
 import tarfile
-import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from bcn.data.dataset import Batch, Preprocessing
 from bcn.data.download import download
 from bcn.data.images import random_crop
 from bcn.errors import BcnError
-from bcn.io import cache_root, checksum, data_root, locked
+from bcn.io import atomic_directory, cache_root, checksum, data_root, locked
 
 URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
 ARCHIVE_MD5 = "91f7769df0f17e558f3565bffb0c7dfb"
@@ -103,26 +102,21 @@ def _unpack(archive: Path) -> Path:
     with locked(directory.with_name("stl10_binary.lock")):
         if directory.exists():
             return directory
-        for stale in directory.parent.glob(".stl10_binary.*"):  # of processes that were killed
-            shutil.rmtree(stale)
-        temporary = Path(tempfile.mkdtemp(prefix=".stl10_binary.", dir=directory.parent))
         try:
-            wanted = {*MD5, FOLDS}
-            with tarfile.open(archive, "r|gz") as tar:
+            with atomic_directory(directory) as temporary, tarfile.open(archive, "r|gz") as tar:
                 for member in tar:
                     name = Path(member.name).name
-                    source = tar.extractfile(member) if name in wanted else None
+                    source = tar.extractfile(member) if name in {*MD5, FOLDS} else None
                     if source is not None:
                         with open(temporary / name, "wb") as target:
                             shutil.copyfileobj(source, target)
-            for name in MD5:
-                _verified(temporary / name, shown=f"{name} in {archive}")
-            temporary.chmod(0o755)
-            temporary.rename(directory)
+                for name in MD5:
+                    _verified(temporary / name, shown=f"{name} in {archive}")
         except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-            raise BcnError(f"cannot unpack {archive}: {error}; put the official archive there again") from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            raise BcnError(
+                f"cannot unpack {archive}: {error}; put the official archive there again, "
+                "or set BCN_CACHE to a directory with room"
+            ) from error
     return directory
 
 

@@ -6,19 +6,22 @@ box is a label. A rotated version has the digits of MoreScaled-MNIST, size by si
 where a digit's ink would leave the image, it is moved the least distance that keeps it whole.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.format import open_memmap
 
 from bcn.data.arrays import ArrayDataset, split_range
-from bcn.data.cache import cache_directory, open_cache
+from bcn.data.cache import cache_directory, open_cache, write_array
 from bcn.data.mnist.mnist import CLASSES, SPLITS, fetch_mnist
 from bcn.data.mnist.resample import UNIT, centre_range, resize_into, rotation_matrices, warp_affine
 from bcn.data.random import integers_between, philox_bits
 from bcn.errors import BcnError
+
+BLOCK = 2000
+"""digits that are drawn before they are written"""
 
 
 @dataclass(frozen=True)
@@ -110,11 +113,16 @@ def _cached(name: str, part: str, kept: str, data: str | Path | None, seed: int)
 
 def _write(name: str, part: str, data: str | Path | None, seed: int, directory: Path) -> None:
     digits, labels = fetch_mnist(part, data=data)
-    canvas = CANVASES[name]
-    image = open_memmap(
-        directory / "image.npy", mode="w+", dtype=np.uint8, shape=(len(digits), 1, canvas.height, canvas.width)
-    )
-    centre = render_digits(canvas, part, 0, digits, image[:, 0], seed=seed)
-    image.flush()
+    canvas, centre = CANVASES[name], np.empty((len(digits), 2), np.float32)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for start in range(0, len(digits), BLOCK):
+            block = slice(start, start + BLOCK)
+            image = np.empty((len(digits[block]), 1, canvas.height, canvas.width), np.uint8)
+            centre[block] = render_digits(canvas, part, start, digits[block], image[:, 0], seed=seed)
+            yield image
+
+    shape = (len(digits), 1, canvas.height, canvas.width)
+    write_array(directory / "image.npy", blocks(), shape=shape, dtype=np.dtype(np.uint8))
     np.save(directory / "answer.npy", labels)
     np.save(directory / "centre.npy", centre)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bcn.data.cache import open_cache
+from bcn.data.cache import open_cache, write_array
 from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY
 from bcn.data.images import resize, to_rgb_or_gray
 from bcn.data.vqa.clevr import ANSWERS, KINDS
@@ -143,12 +143,8 @@ def _rows(counts: np.ndarray) -> np.ndarray:
 
 def _read_images(root: Path, split: str, files: list[str], size: int) -> np.ndarray:
     def write(directory: Path) -> None:
-        array = np.lib.format.open_memmap(
-            directory / "image.npy", mode="w+", dtype=np.uint8, shape=(len(files), 3, size, size)
-        )
-        for index, image in enumerate(_decode([root / file for file in files], size)):
-            array[index] = image
-        array.flush()
+        images, shape = _decode([root / file for file in files], size), (len(files), 3, size, size)
+        write_array(directory / "image.npy", images, shape=shape, dtype=np.dtype(np.uint8))
 
     return open_cache(name_of(root), f"{split}-{size}-{_image_fingerprint(root, files)}", write)["image"]
 
