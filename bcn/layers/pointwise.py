@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from bcn.errors import BcnError
 from bcn.layers.rows import as_map, rows
 
+NO_BIAS = "a 1x1 convolution has no bias: accepted is one with a bias; to do without, set it to zeros"
+
 
 class ConcatConv1x1(nn.Conv2d):
     """A 1x1 convolution over the concatenation of sources with these channels.
@@ -53,7 +55,8 @@ class ConcatConv1x1(nn.Conv2d):
                 constant = F.linear(source, weight, constant)
             elif source.shape[2]:
                 everywhere.append(F.linear(source, weight))
-        assert constant is not None
+        if constant is None:
+            raise BcnError(NO_BIAS)
         # The terms with fewer rows first, so that the large one is gone through once.
         total = constant[:, None] if constant.dim() == 2 else constant
         for term in sorted(everywhere, key=lambda term: term.shape[0]):
@@ -79,7 +82,10 @@ class Pointwise(nn.ModuleList):
 
     def rest_parameters(self) -> tuple[list[Tensor], list[Tensor]]:
         """Weights (K, S) and biases (K,) of the convolutions after the first."""
-        return [layer.weight.flatten(1) for layer in self.rest], [cast(Tensor, layer.bias) for layer in self.rest]
+        biases = [layer.bias for layer in self.rest if layer.bias is not None]
+        if len(biases) < len(self.rest):
+            raise BcnError(NO_BIAS)
+        return [layer.weight.flatten(1) for layer in self.rest], biases
 
 
 def further_layers(hidden: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:

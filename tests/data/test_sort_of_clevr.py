@@ -29,7 +29,8 @@ from bcn.data.sort_of_clevr import (
     question_bits,
 )
 from bcn.data.sort_of_clevr.reference import make_batch
-from bcn.data.sort_of_clevr.samples import Questions
+from bcn.data.sort_of_clevr.samples import Questions, SampleGenerator
+from bcn.data.sort_of_clevr.scene import scenes_v1
 from bcn.data.sort_of_clevr.sentences import SENTENCES
 from bcn.errors import BcnError
 
@@ -264,6 +265,17 @@ def test_which_colours_are_present_is_as_specified() -> None:
         seed = int(splitmix64(splitmix64(0, 1), index))
         keys = sorted(range(6), key=lambda colour: int(splitmix64(seed, 1 + colour)) >> 6)
         assert set(np.flatnonzero(scenes.present[index])) == set(keys[:4])
+
+
+@pytest.mark.parametrize("objects", [-1, 0, 1, 7, 100])
+def test_numbers_of_objects_that_no_scene_has_are_refused(objects: int) -> None:
+    """Given one, the search for an arrangement would never end."""
+    with pytest.raises(BcnError, match=f"objects={objects}: a scene of v1 has 2 to 6 objects"):
+        SampleGenerator(0, 0, legacy=False, objects=objects, questions="sampled")
+    with pytest.raises(BcnError, match=f"objects={objects}: a scene of the original has 6 objects"):
+        make_sort_of_clevr(LEGACY, "test", images=1, objects=objects)
+    with pytest.raises(BcnError, match=f"objects={objects}: a scene has 2 to 6 objects"):
+        scenes_v1(np.arange(2, dtype=np.uint64), objects=objects)
 
 
 def test_random_words_are_splitmix64() -> None:

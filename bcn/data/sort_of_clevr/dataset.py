@@ -132,9 +132,6 @@ def make_sort_of_clevr(
         raise did_you_mean("split", split, SPLITS)
     if questions not in ("sampled", "all"):
         raise did_you_mean("choice of questions", questions, ("sampled", "all"))
-    if not 2 <= objects <= 6 or (version == LEGACY and objects != 6):
-        accepted = "6" if version == LEGACY else "2 to 6"
-        raise BcnError(f"objects={objects}: a scene of {version} has {accepted} objects")
     images = SIZES[version][SPLITS.index(split)] if images is None else images
     if images < 1:
         raise BcnError(f"images={images}: a data set has at least one image")

@@ -20,7 +20,8 @@ from bcn.data.sort_of_clevr.questions import (
     sample_distinct,
     sample_with_replacement,
 )
-from bcn.data.sort_of_clevr.scene import Scenes, scenes_legacy, scenes_v1
+from bcn.data.sort_of_clevr.scene import OBJECTS, Scenes, scenes_legacy, scenes_v1
+from bcn.errors import BcnError
 
 Questions = Literal["sampled", "all"]
 
@@ -41,11 +42,14 @@ class SampleGenerator:
         seed: of the data set.
         stream: number of the split's random stream.
         legacy: the rules of the original public generator, instead of v1's.
-        objects: in each scene.
+        objects: in each scene, 2 to 6; 6 in the original's.
         questions: 20 about each image, or all.
     """
 
     def __init__(self, seed: int, stream: int, *, legacy: bool, objects: int, questions: Questions) -> None:
+        if objects not in OBJECTS or (legacy and objects != 6):
+            accepted = "6" if legacy else f"{OBJECTS[0]} to {OBJECTS[-1]}"
+            raise BcnError(f"objects={objects}: a scene of {'the original' if legacy else 'v1'} has {accepted} objects")
         self.stream = splitmix64(seed, stream)
         self.legacy, self.objects, self.questions = legacy, objects, questions
 

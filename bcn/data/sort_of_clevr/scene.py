@@ -12,9 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bcn.data.random import integers_below, sample_without_replacement, splitmix64
+from bcn.errors import BcnError
 
 COLOURS = ("red", "green", "blue", "orange", "gray", "yellow")
 SHAPES = ("square", "circle")
+OBJECTS = range(2, 7)
+"""how many a scene of v1 may have"""
 SIDE = 75
 RADIUS = 5
 MIDDLE = SIDE // 2
@@ -49,6 +52,8 @@ def scenes_v1(sample_N: np.ndarray, *, objects: int = 6) -> Scenes:
 
     The centres of a scene are drawn together, and drawn again together until none overlap and none are ambiguous.
     """
+    if objects not in OBJECTS:
+        raise BcnError(f"objects={objects}: a scene has {OBJECTS[0]} to {OBJECTS[-1]} objects")
     shape_NK, present_NK = _shapes(sample_N), _present(sample_N, objects)
     x_NK, y_NK = np.zeros((2, len(sample_N), 6), dtype=np.int16)
     waiting, first = np.arange(len(sample_N)), 0

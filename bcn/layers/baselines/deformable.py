@@ -10,9 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from bcn.errors import BcnError
 from bcn.layers.fused import native
+from bcn.layers.fused.check import pointer
 from bcn.layers.fused.dispatch import may_fuse
 from bcn.layers.fused.threads import run_shares, share_images
+
+MAX_SIDE = 1 << 24
+"""positions along a side that 32-bit floats tell apart"""
 
 
 class Deform(nn.Module):
@@ -40,8 +45,14 @@ def resample(map_BCHW: Tensor, offset: Tensor) -> Tensor:
     Not `grid_sample`: its normalised coordinates round, and offsets of zero would not give back the map itself. In C
     for 32-bit floats on the CPU.
     """
+    images, channels, height, width = map_BCHW.shape
+    if offset.shape != (images, 2 * channels, height, width):
+        raise BcnError(
+            f"offsets have the shape {tuple(offset.shape)}: accepted is {(images, 2 * channels, height, width)}, dx "
+            "and dy for every value of the map"
+        )
     fuse = may_fuse(map_BCHW, offset, operator=False) and native.load_library("resample") is not None
-    if fuse and map_BCHW.dtype == offset.dtype == torch.float32:
+    if fuse and max(height, width) <= MAX_SIDE and map_BCHW.dtype == offset.dtype == torch.float32:
         sampled: Tensor = _Resample.apply(map_BCHW, offset)  # type: ignore[no-untyped-call]
         return sampled
     return resample_in_torch(map_BCHW, offset)
@@ -68,13 +79,19 @@ class _Resample(torch.autograd.Function):
         return grad_map, grad_offset
 
 
-def _call(name: str, map_BCHW: Tensor, *others: Tensor) -> None:
+def _call(name: str, map_BCHW: Tensor, offset: Tensor, *others: Tensor) -> None:
+    """The map, the offsets, and others that are as large as the one or the other, in the order of the C function."""
     function = getattr(native.load_library("resample"), name)
-    sizes = [ctypes.c_long(size) for size in (*map_BCHW.shape[2:], map_BCHW.shape[1])]
+    _, channels, height, width = map_BCHW.shape
+    sizes = [ctypes.c_long(size) for size in (height, width, channels)]
+    channels_of = [channels, 2 * channels, channels, channels, 2 * channels][: 2 + len(others)]
 
     def run(images: range) -> None:
-        parts = (x[images.start : images.stop] for x in (map_BCHW, *others))
-        function(ctypes.c_long(len(images)), *sizes, *native.pointers(*parts))
+        addresses = [
+            pointer(x[images.start : images.stop], (len(images), of, height, width), memory_format=torch.channels_last)
+            for x, of in zip((map_BCHW, offset, *others), channels_of, strict=True)
+        ]
+        function(ctypes.c_long(len(images)), *sizes, *addresses)
 
     run_shares(run, share_images(len(map_BCHW)))
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bcn.layers.fused import native
+from bcn.layers.fused.check import check_layers
 from bcn.layers.fused.dispatch import may_fuse
 from bcn.layers.pointwise import further_layers
 
@@ -25,7 +26,9 @@ from bcn.layers.pointwise import further_layers
 def pooled_max(base_BnK: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
     """The maxima (B, G) and their positions."""
     fuse = bool(weights) and may_fuse(base_BnK, *weights, *biases, operator=False)
-    if fuse and base_BnK.shape[1] and native.supports(base_BnK, weights, *biases):
+    if fuse:
+        check_layers(base_BnK, weights, biases)
+    if fuse and native.supports(base_BnK, weights, *biases):
         value, position = _PooledMax.apply(base_BnK, *weights, *biases)  # type: ignore[no-untyped-call]
     else:
         value, position = further_layers(base_BnK, weights, biases).max(dim=1)

@@ -10,16 +10,23 @@ import ctypes
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
+from itertools import pairwise
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from bcn.errors import BcnError
+from bcn.layers.fused.check import pointer
 from bcn.layers.fused.threads import Piece, run_shares, share_images, share_questions
 
 WIDTH_MULTIPLE = 64
 MAX_LAYERS = 8
 """`LAYERS` of pooled.c"""
+MAX_WIDTH = 1 << 16
+"""the loops hold a bit for each channel on the stack"""
+MAX_OBJECTS = 1 << 30
+"""the loops count rows in 32 bits"""
 OUT_OF_MEMORY = "no memory for the buffers of the fused loop"
 
 
@@ -40,12 +47,13 @@ def vector_width() -> int:
 def supports(base: Tensor, weights: list[Tensor], *others: Tensor) -> bool:
     """Whether the loops can run over layers of these widths, on tensors of this type, on this CPU."""
     widths = layer_widths(base, weights)
-    fits = len(weights) <= MAX_LAYERS and all(width % WIDTH_MULTIPLE == 0 for width in widths)
+    fits = 0 < len(weights) <= MAX_LAYERS and base.shape[1] <= MAX_OBJECTS
+    fits = fits and all(0 < width <= MAX_WIDTH and width % WIDTH_MULTIPLE == 0 for width in widths)
     fits = fits and all(x.dtype == torch.float32 and x.is_cpu for x in (base, *weights, *others))
     return fits and vector_width() > 0
 
 
-def layer_widths(base: Tensor, weights: list[Tensor]) -> list[int]:
+def layer_widths(base: Tensor, weights: Sequence[Tensor]) -> list[int]:
     return [base.shape[2], *(weight.shape[0] for weight in weights)]
 
 
@@ -108,6 +116,8 @@ def max_backward(
     """The gradients of base, the weights and the biases."""
     grad, base, position = grad.contiguous(), base.contiguous(), position.contiguous()
     weights, biases = _contiguous(weights), _contiguous(biases)
+    if position.numel() and not 0 <= position.min() <= position.max() < base.shape[1]:
+        raise BcnError(f"positions from {position.min()} to {position.max()}: accepted are 0 to {base.shape[1] - 1}")
     grad_base = torch.zeros_like(base)
 
     def run(images: range) -> list[Tensor]:
@@ -117,10 +127,6 @@ def max_backward(
 
     shares = run_shares(run, share_images(len(base))) or [_zeros_like(weights, biases)]
     return [grad_base, *_add_up(shares)]
-
-
-def pointers(*tensors: Tensor | None) -> list[ctypes.c_void_p]:
-    return [ctypes.c_void_p(tensor.data_ptr() if tensor is not None else None) for tensor in tensors]
 
 
 def _contiguous(tensors: list[Tensor]) -> list[Tensor]:
@@ -150,23 +156,30 @@ def _call_sum(
 ) -> None:
     pooled = load_library("pooled")
     assert pooled is not None
+    questions, (images, objects, depth), channels = len(shift), base.shape, len(weights[-1])
+    grad, grad_base, grad_shift = grads or (None, None, None)
     failed = pooled.bcn_pooled_sum(
         vector_width(),
         ctypes.c_long(len(share)),
         _longs([piece.image for piece in share]),
         _longs([share[0].start, *(piece.stop for piece in share)]),
         *_sizes(base, weights),
-        *pointers(base, shift),
-        *_arrays(weights, biases),
-        *pointers(total, positive, *(grads or (None, None, None))),
-        *_arrays(grad_weights, grad_biases),
+        pointer(base, (images, objects, depth)),
+        pointer(shift, (questions, depth)),
+        *_arrays(base, weights, biases),
+        pointer(total, (questions, channels)),
+        pointer(positive, (questions, objects, channels // 8), torch.uint8),
+        pointer(grad, (questions, channels)),
+        pointer(grad_base, (images, objects, depth)),
+        pointer(grad_shift, (questions, depth)),
+        *_arrays(base, grad_weights, grad_biases),
     )
     if failed:
         raise MemoryError(OUT_OF_MEMORY)
 
 
 def _call_max(
-    images: range,
+    image_range: range,
     base: Tensor,
     weights: list[Tensor],
     biases: list[Tensor],
@@ -177,27 +190,40 @@ def _call_max(
 ) -> None:
     pooled = load_library("pooled")
     assert pooled is not None
+    (images, objects, depth), channels = base.shape, len(weights[-1])
+    grad, grad_base = grads or (None, None)
     failed = pooled.bcn_pooled_max(
         vector_width(),
-        ctypes.c_long(images.start),
-        ctypes.c_long(images.stop),
+        ctypes.c_long(image_range.start),
+        ctypes.c_long(image_range.stop),
         *_sizes(base, weights),
-        *pointers(base),
-        *_arrays(weights, biases),
-        *pointers(value, position, *(grads or (None, None))),
-        *_arrays(sums[: len(weights)], sums[len(weights) :]),
+        pointer(base, (images, objects, depth)),
+        *_arrays(base, weights, biases),
+        pointer(value, (images, channels)),
+        pointer(position, (images, channels), torch.int64),
+        pointer(grad, (images, channels)),
+        pointer(grad_base, (images, objects, depth)),
+        *_arrays(base, sums[: len(weights)], sums[len(weights) :]),
     )
     if failed:
         raise MemoryError(OUT_OF_MEMORY)
 
 
 def _sizes(base: Tensor, weights: list[Tensor]) -> tuple[ctypes.c_long, int, ctypes.Array[ctypes.c_long]]:
-    """Objects, layers and widths."""
+    """Objects, layers and widths, from which every shape follows."""
+    assert supports(base, weights)
     return ctypes.c_long(base.shape[1]), len(weights), _longs(layer_widths(base, weights))
 
 
-def _arrays(*lists: Sequence[Tensor]) -> list[ctypes.Array[ctypes.c_void_p]]:
-    return [(ctypes.c_void_p * len(tensors))(*pointers(*tensors)) for tensors in lists]
+def _arrays(
+    base: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
+) -> tuple[ctypes.Array[ctypes.c_void_p], ctypes.Array[ctypes.c_void_p]]:
+    """The weights and the biases, or their gradients; in the forward pass there are none of these."""
+    widths = layer_widths(base, weights)
+    of_weights = [pointer(x, (wide, narrow)) for x, (narrow, wide) in zip(weights, pairwise(widths), strict=True)]
+    of_biases = [pointer(x, (wide,)) for x, wide in zip(biases, widths[1:], strict=True)]
+    kind = ctypes.c_void_p * len(weights)
+    return kind(*of_weights), kind(*of_biases)
 
 
 def _longs(values: list[int]) -> ctypes.Array[ctypes.c_long]:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from bcn.layers.fused import chunked, native
+from bcn.layers.fused.check import check_layers, check_questions
 from bcn.layers.fused.dispatch import has_values
 
 
@@ -37,6 +38,8 @@ def _sum(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The sums, and which of the last layer's activations are positive, empty unless kept."""
+    check_layers(base, weights, biases)
+    check_questions(base, shift, owner)
     positive = _empty_positive(base, shift, weights, biases, keep)
     form = native if native.supports(base, weights, shift, *biases) else chunked
     return form.sum_forward(base, shift, owner, weights, biases, positive if keep else None), positive
@@ -71,6 +74,8 @@ def _pooled_sum_backward(
     positive: Tensor,
 ) -> list[Tensor]:
     """The gradients of base, shift, the weights and the biases, in this order."""
+    check_layers(base, weights, biases)
+    check_questions(base, shift, owner)
     form = native if native.supports(base, weights, shift, *biases) else chunked
     grads: list[Tensor] = form.sum_backward(grad, base, shift, owner, weights, biases, positive)
     return grads
