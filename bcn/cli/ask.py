@@ -70,19 +70,16 @@ def find(
 
 
 def _read(path: str) -> "Image.Image":
+    from bcn.data.decode import ACCEPTED, decode_image
     from bcn.data.images import read_image
     from bcn.errors import BcnError
 
     if path != "-":
         return read_image(path)
-    from PIL import Image, UnidentifiedImageError
-
     try:
-        image = Image.open(io.BytesIO(sys.stdin.buffer.read()))
-        image.load()
-        return read_image(image)
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
-        raise BcnError("standard input is not an image: pipe a whole PNG, JPEG or other image file into it") from error
+        return decode_image(io.BytesIO(sys.stdin.buffer.read()))
+    except (OSError, ValueError) as error:
+        raise BcnError(f"standard input is not an image: {error}; pipe a whole {ACCEPTED} file into it") from error
 
 
 def _write_map(

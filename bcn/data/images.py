@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
+from bcn.data.decode import ACCEPTED, decode_image, to_rgb_or_gray
 from bcn.errors import BcnError
 
 ImageInput = Image.Image | np.ndarray | str | Path
@@ -23,12 +24,12 @@ MAX_SIDE = 4096
 
 def read_image(source: ImageInput) -> Image.Image:
     """Read an image of any accepted type, as `to_rgb_or_gray` gives it."""
+    if isinstance(source, str | Path):
+        return _from_file(source)
     if isinstance(source, np.ndarray):
         image = _from_array(source)
     elif isinstance(source, Image.Image):
         image = source
-    elif isinstance(source, str | Path):
-        image = _from_file(source)
     else:
         raise BcnError(f"a {type(source).__name__} is no image: accepted are a path, a PIL image or an array of uint8")
     if 0 in image.size:
@@ -50,25 +51,11 @@ def _from_array(pixels: np.ndarray) -> Image.Image:
 
 def _from_file(path: str | Path) -> Image.Image:
     try:
-        with Image.open(path) as image:
-            image.load()
-            return image
+        return decode_image(path)
     except (FileNotFoundError, IsADirectoryError) as error:
-        raise BcnError(f"there is no image {path}: give the path of a PNG, JPEG or other image file") from error
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
-        raise BcnError(f"{path} cannot be read as an image: give a whole PNG, JPEG or other image file") from error
-
-
-def to_rgb_or_gray(image: Image.Image) -> Image.Image:
-    """The image with its EXIF orientation applied, as RGB or, if it has no colours, as L; transparent becomes white."""
-    image = ImageOps.exif_transpose(image)
-    if image.mode.startswith("I;16"):
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    if image.mode in ("I", "F"):
-        raise ValueError("its pixels have 32 bits, and the value of white is unknown: save it with 8 or 16")
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-    return image.convert("L" if image.mode in ("1", "L") else "RGB")
+        raise BcnError(f"there is no image {path}: give the path of a {ACCEPTED} file") from error
+    except (OSError, ValueError) as error:
+        raise BcnError(f"{path} cannot be read as an image: {error}; give a whole {ACCEPTED} file") from error
 
 
 def check_sides(image: Image.Image) -> Image.Image:

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from bcn import __version__
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.images import check_sides, read_image
+from bcn.data.decode import ACCEPTED, decode_image
+from bcn.data.images import MAX_SIDE
 from bcn.errors import BcnError
 from bcn.inference.reasoner import Reasoner
 from bcn.web.errors import BodyLimit, add_error_handlers
@@ -168,9 +169,9 @@ def _encode_png(pixels_HW3: np.ndarray) -> str:
 
 def _decode_image(content: bytes) -> Image.Image:
     try:
-        return read_image(check_sides(Image.open(io.BytesIO(content))))
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
-        raise BcnError("what was sent is not an image: send the bytes of a whole PNG or JPEG file") from error
+        return decode_image(io.BytesIO(content), max_side=MAX_SIDE)
+    except (OSError, ValueError) as error:
+        raise BcnError(f"what was sent is not an image: {error}; send the bytes of a whole {ACCEPTED} file") from error
 
 
 def _milliseconds_since(start: float) -> float:

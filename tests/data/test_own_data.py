@@ -15,7 +15,8 @@ from PIL import Image
 import bcn
 from bcn import BcnError
 from bcn.data.check import check_directory
-from bcn.data.images import read_image, to_rgb_or_gray
+from bcn.data.decode import to_rgb_or_gray
+from bcn.data.images import read_image
 from bcn.data.registry import open_dataset
 from bcn.data.vqa.layouts import read_questions
 from bcn.paper.tables import find_recipe

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bcn.data.images import to_rgb_or_gray
+from bcn.data.decode import decode_image
 from bcn.data.vqa import jsonl
 from bcn.data.vqa.layouts import is_own, list_splits, questions_file, read_questions
 from bcn.data.vqa.question import Question
@@ -156,12 +156,9 @@ def _check_images(root: Path, files: dict[str, set[Path]]) -> list[str]:
 
 def _digest(path: Path) -> bytes | None:
     """A hash of the pixels; None where the image cannot be decoded."""
-    from PIL import Image
-
     try:
-        with Image.open(path) as image:
-            return hashlib.sha256(to_rgb_or_gray(image).convert("RGB").tobytes()).digest()
-    except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError):
+        return hashlib.sha256(decode_image(path).convert("RGB").tobytes()).digest()
+    except (OSError, ValueError):
         return None
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from bcn.data.cache import open_cache, write_array
 from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY
-from bcn.data.images import resize, to_rgb_or_gray
+from bcn.data.decode import decode_image
+from bcn.data.images import resize
 from bcn.data.vqa.clevr import ANSWERS, KINDS
 from bcn.data.vqa.dataset import MAX_QUESTIONS, QuestionDataset
 from bcn.data.vqa.jsonl import OTHER_KIND
@@ -167,12 +168,9 @@ def _decode(paths: list[Path], size: int) -> Iterator[np.ndarray]:
     from rich.progress import track
 
     def decode(path: Path) -> np.ndarray:
-        from PIL import Image
-
         try:
-            with Image.open(path) as image:
-                return resize(to_rgb_or_gray(image), (3, size, size))
-        except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
+            return resize(decode_image(path), (3, size, size))
+        except (OSError, ValueError) as error:
             raise BcnError(f"cannot read the image {path}: {error}; `bcn data check` finds all such files") from error
 
     block = 256

@@ -7,6 +7,7 @@ from PIL import Image
 
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.transfer import find_originals
+from bcn.data.images import read_image
 from bcn.paper.figures.style import canvas
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ def draw(*, columns: int = 5, rows: int = 2) -> "Figure":
     originals = list(find_originals().items())[: rows * columns]
     for number, (path, scene) in enumerate(originals):
         row, column = divmod(number, columns)
-        with Image.open(path) as image:
-            original = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT), Image.Resampling.BOX))
+        original = np.asarray(read_image(path).convert("RGB").resize((WIDTH, HEIGHT), Image.Resampling.BOX))
         ours = render_scene(scene, width=WIDTH, height=HEIGHT)
         for place, name, picture in ((0, "original", original), (1, "ours", ours)):
             axis = axes[2 * row + place, column]
