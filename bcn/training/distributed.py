@@ -59,12 +59,6 @@ class Ranks:
         """The mean of every rank's tensor, put in its place."""
         return self.sum(tensor).div_(self.world)
 
-    def all_reduce_min(self, tensor: Tensor) -> Tensor:
-        """The minimum of every rank's tensor."""
-        if self.world > 1:
-            dist.all_reduce(tensor, dist.ReduceOp.MIN)
-        return tensor
-
     def broadcast_object(self, value: Any) -> Any:
         """The main rank's value, on every rank."""
         if self.world == 1:

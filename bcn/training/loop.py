@@ -101,7 +101,8 @@ class Trainer:
                 began = time.perf_counter()
                 batch = self.load(self.ranks.share(order[at.index * size : (at.index + 1) * size]))
                 answers = int(self.ranks.sum((batch.answer >= 0).sum()))
-                loss = self.step(loss_module, batch, answers=answers)
+                # Of all ranks, for a checkpoint to be whole that the main one writes while another is gone.
+                loss = self.ranks.mean_(self.step(loss_module, batch, answers=answers).double())
                 state.count(loss, answers=answers, seconds=time.perf_counter() - began)
                 progress.step(at.epoch, answers, loss.item)
                 if at.step % LOG_STEPS == 0:
@@ -165,18 +166,10 @@ class Trainer:
             update_ema(state.ema, state.model, optim.ema_decay, at.step)
         return loss.detach()
 
-    def reduce_losses(self) -> None:
-        """Let every rank know the mean of the losses so far, and stop where one was not finite."""
-        state = self.state
-        for total in (state.loss, state.recent):
-            self.ranks.mean_(total)
-        state.first_bad = self.ranks.all_reduce_min(state.first_bad)
-        state.check_finite()
-
     def log_step(self) -> None:
         """A line of metrics.jsonl within an epoch."""
         state, at = self.state, self.state.position
-        self.reduce_losses()
+        state.check_finite()
         loss, rate = float(state.recent) / LOG_STEPS, state.optimiser.param_groups[0]["lr"]
         self.write({"event": "train", "epoch": at.epoch + 1, "step": at.step, "loss": loss, "rate": rate})
         state.recent.zero_()
@@ -184,7 +177,7 @@ class Trainer:
     def end_epoch(self, progress: Progress) -> None:
         """Validate, keep the best weights, and write a line of metrics.jsonl."""
         state, at, val = self.state, self.state.position, self.splits.val
-        self.reduce_losses()
+        state.check_finite()
         event = {"event": "epoch", "epoch": at.epoch + 1, "step": at.step, "loss": float(state.loss) / at.index}
         if val is not None and self.stage[0].answers:
             counts = self.evaluate(val)

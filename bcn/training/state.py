@@ -63,7 +63,7 @@ class State:
     best: dict[str, Tensor] | None = None
     position: Position = field(default_factory=Position)
     loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
-    """sum over the steps of the current epoch, of this rank's share until the ranks take the mean of theirs"""
+    """sum over the steps of the current epoch, of the mean over all ranks"""
     recent: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
     """sum over the steps since the last line of metrics.jsonl"""
     first_bad: Tensor = field(default_factory=lambda: torch.tensor(NEVER))

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from filelock import FileLock
 from helpers.blobs import SIZES, install, normed, plain
+from helpers.runs import assert_same
 from torch import Tensor, nn
 
 from bcn.cli import main
@@ -78,22 +78,6 @@ def die_after(calls: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.setprofile(counted)
-
-
-def deterministic(run: Path) -> dict[str, object]:
-    """All of a record but what depends on the clock or the number of sessions."""
-    record: dict[str, Any] = json.loads((run / "record.json").read_text())
-    for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
-        del record[key]
-    for point in record["curve"]:
-        del point["minutes"]
-    return record
-
-
-def assert_same(run: Path, undisturbed: Path) -> None:
-    for name in ("last.safetensors", "best.safetensors"):
-        assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
-    assert deterministic(run) == deterministic(undisturbed)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,22 @@
+"""Two runs that should have ended the same."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def deterministic(run: Path) -> dict[str, object]:
+    """All of a record but what depends on the clock or the number of sessions."""
+    record: dict[str, Any] = json.loads((run / "record.json").read_text())
+    for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
+        del record[key]
+    for point in record["curve"]:
+        del point["minutes"]
+    return record
+
+
+def assert_same(run: Path, undisturbed: Path) -> None:
+    """Of two runs: the same bytes of weights, and the same record."""
+    for name in ("last.safetensors", "best.safetensors"):
+        assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
+    assert deterministic(run) == deterministic(undisturbed)
