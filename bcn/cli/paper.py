@@ -79,7 +79,9 @@ def plot(
     drawn = {}
     for run in map(find_run, runs):
         label = " ".join([run.recipe.name, run.recipe.scale, *run.manifest["overrides"]])
-        drawn[f"{label}, seed {run.manifest['seed']}"] = [event for event in run.events() if event["event"] == "epoch"]
+        drawn[f"{label}, seed {run.manifest['seed']}"] = [
+            event for event in run.log.events() if event["event"] == "epoch"
+        ]
     print(write(curves.draw(drawn), out))
 
 

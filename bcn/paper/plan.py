@@ -39,7 +39,7 @@ class Planned:
         directory = self.directory(runs)
         if not (directory / "manifest.json").exists():
             return 0
-        return max((event["step"] for event in find_run(directory).events()), default=0)
+        return max((event["step"] for event in find_run(directory).log.events()), default=0)
 
 
 def missing(table: Table, scale: str, seeds: int, rows: Sequence[str], results: Path) -> list[Planned]:

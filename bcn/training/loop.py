@@ -226,7 +226,7 @@ class Trainer:
 
     def write(self, event: dict[str, Any]) -> None:
         if self.run is not None:
-            self.run.write(event)
+            self.run.log.write(event)
         if self.board is not None:
             self.board.write(event)
 
@@ -242,8 +242,9 @@ class Trainer:
         self.saved = time.monotonic()
         self.state.check_finite()
         if self.run is not None:
-            weights = self.state.model.state_dict()
-            save_checkpoint(self.run.checkpoints, self.state.position.step, weights, self.state.dump())
+            self.run.log.sync()
+            weights, state = self.state.model.state_dict(), self.state.dump() | {"metrics": self.run.log.lines}
+            save_checkpoint(self.run.checkpoints, self.state.position.step, weights, state)
 
     def resume(self) -> None:
         """Take up the newest whole checkpoint, the main rank's on every rank."""
@@ -264,7 +265,10 @@ class Trainer:
                 ) from error
         step = self.state.position.step
         if self.run is not None:
-            self.run.rewind(step, self.state.position.epoch)
+            if checkpoint is None or "metrics" in checkpoint[1]:
+                self.run.log.restore(checkpoint[1]["metrics"] if checkpoint else [])
+            else:
+                self.run.log.rewind(step, self.state.position.epoch)
             began, now = self.run.manifest, (torch.get_num_threads(), self.ranks.world)
             if (then := (began["threads"], began["ranks"])) != now:
                 say(f"began with (threads, ranks) {then} and goes on with {now}: it does not end the same, bit by bit")
@@ -363,6 +367,7 @@ def _finish(trainer: Trainer) -> dict[str, Any]:
     """Test, and write the record."""
     measured = trainer.test() | _now(trainer.ranks)
     if trainer.run is not None:
+        trainer.run.log.sync()
         record = make_record(trainer.run, trainer.recipe, trainer.state, trainer.splits.train, measured)
         write_json(trainer.run.path / "record.json", record)
     return dict(trainer.ranks.broadcast_object(trainer.run and trainer.run.record()))

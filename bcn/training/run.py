@@ -1,19 +1,21 @@
 """A run on disk: a directory named after recipe, scale, seed and a hash of all that determines the run.
 
-manifest.json (what was started), metrics.jsonl (one line per event, the only source of curves), checkpoint/ (see
-checkpoint.py), best.safetensors (best by validation), last.safetensors and record.json (at the end).
+manifest.json (what was started), metrics.jsonl (what happened, see event_log.py), checkpoint/ (see checkpoint.py),
+best.safetensors (best by validation), last.safetensors and record.json (at the end).
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from bcn.errors import BcnError
-from bcn.io import atomic_write, locked, write_json
+from bcn.io import locked, make_directory, remove_temporaries, write_json
 from bcn.training.environment import commit, machine, versions
+from bcn.training.event_log import EventLog
 from bcn.training.recipe import Recipe, fingerprint, from_json
 
 CURVE_POINTS = 40
@@ -56,35 +58,14 @@ class Run:
                 "directory with --runs"
             )
 
-    def write(self, event: dict[str, Any]) -> None:
-        """Add a line to metrics.jsonl."""
-        try:
-            with open(self.path / "metrics.jsonl", "a") as file:
-                file.write(json.dumps(event) + "\n")
-        except OSError as error:
-            raise BcnError(f"cannot write {self.path / 'metrics.jsonl'}: {error.strerror}") from error
-
-    def events(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl; one that a crash cut short is left out."""
-        return [event for line in self._lines() if (event := _event(line)) is not None]
-
-    def rewind(self, step: int, epoch: int) -> None:
-        """Drop the events after a step, and the ends of epochs after an epoch, which will happen again."""
-        kept = [
-            event
-            for event in self.events()
-            if event["step"] <= step and (event["event"] != "epoch" or event["epoch"] <= epoch)
-        ]
-        with atomic_write(self.path / "metrics.jsonl") as temporary:
-            temporary.write_text("".join(json.dumps(event) + "\n" for event in kept))
-
-    def _lines(self) -> list[str]:
-        path = self.path / "metrics.jsonl"
-        return path.read_text(errors="replace").splitlines() if path.exists() else []
+    @cached_property
+    def log(self) -> EventLog:
+        """metrics.jsonl"""
+        return EventLog(self.path / "metrics.jsonl")
 
     def curve(self) -> list[dict[str, Any]]:
         """The epochs of a run, evenly subsampled; the last is always among them."""
-        epochs = [event for event in self.events() if event["event"] == "epoch"]
+        epochs = [event for event in self.log.events() if event["event"] == "epoch"]
         every = -(-len(epochs) // CURVE_POINTS)
         kept = epochs[::-1][:: max(1, every)][::-1]
         return [{key: value for key, value in event.items() if key != "event"} for event in kept]
@@ -116,10 +97,12 @@ def open_run(
     """
     path = runs / run_id(recipe, seed)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_directory(path)
     except OSError as error:
         raise BcnError(f"cannot write {path}: {error.strerror}; choose another directory with --runs") from error
     with locked(path / ".lock", busy=f"another process is training {path}; wait for it, or stop it"):
+        for directory in (path, path / "checkpoint"):
+            remove_temporaries(directory)  # of processes that were killed
         run = find_started(recipe, seed=seed, runs=runs)
         if run is None:
             started = {
@@ -163,11 +146,3 @@ def _read(path: Path, needed: Sequence[str], remedy: str) -> dict[str, Any]:
     if missing:
         raise BcnError(f"{path} lacks {', '.join(missing)}; {remedy}")
     return dict(value)
-
-
-def _event(line: str) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and {"event", "step"} <= event.keys() else None

@@ -138,7 +138,7 @@ def stop_in_end_epoch(
         with pytest.raises(stopped_by):
             train(recipe, seed=0, runs=tmp_path / "stopped")
     (run,) = (tmp_path / "stopped").iterdir()
-    assert [event["epoch"] for event in find_run(run).events()] == [1]
+    assert [event["epoch"] for event in find_run(run).log.events()] == [1]
     train(recipe, seed=0, runs=tmp_path / "stopped")
     assert_same(run, tmp_path / "undisturbed" / run.name)
 

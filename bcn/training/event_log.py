@@ -1,0 +1,96 @@
+"""metrics.jsonl: one line per event of a run, the only source of curves.
+
+Every line ends with a CRC-32 of what is before it. A checkpoint holds a copy of the lines so far, from which a damaged
+file is restored.
+"""
+
+import json
+import os
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bcn.errors import BcnError
+from bcn.io import atomic_write
+from bcn.training.progress import say
+
+CHECKSUM = ', "crc32": "'
+POSITION = ("step", "epoch")
+"""numbers that every event has"""
+
+
+@dataclass
+class EventLog:
+    path: Path
+    lines: list[str] = field(default_factory=list)
+    """those of this process and of the checkpoint that it went on from"""
+
+    def write(self, event: dict[str, Any]) -> None:
+        """Append a line."""
+        line = _encode(event)
+        try:
+            with open(self.path, "a", newline="\n") as file:
+                file.write(line)
+        except OSError as error:
+            raise BcnError(f"cannot write {self.path}: {error.strerror}") from error
+        self.lines.append(line)
+
+    def events(self) -> list[dict[str, Any]]:
+        """The events in the file. A damaged line is named and left out, one that a crash cut short left out."""
+        events, lines = [], self._read()
+        has_checksums = any(CHECKSUM in line for line in lines)  # earlier versions wrote none
+        for number, line in enumerate(lines, start=1):
+            if (event := _decode(line, has_checksums)) is not None:
+                events.append(event)
+            elif line.endswith("\n"):
+                say(f"{self.path}: line {number} is damaged and left out")
+        return events
+
+    def restore(self, lines: list[str]) -> None:
+        """Let the file hold the lines of a checkpoint: what is damaged is named, what came later happens again."""
+        there = self._read()
+        if damaged := [number for number, line in enumerate(lines) if there[number : number + 1] != [line]]:
+            say(f"{self.path}: damaged in line {damaged[0] + 1}; restored from the checkpoint")
+        self.lines = list(lines)
+        if there != lines:
+            with atomic_write(self.path) as temporary:
+                temporary.write_text("".join(lines), newline="\n")
+
+    def rewind(self, step: int, epoch: int) -> None:
+        """The same for the checkpoint of an earlier version, which has no copy."""
+        events = [event for event in self.events() if event["step"] <= step]
+        kept = [event for event in events if event["event"] != "epoch" or event["epoch"] <= epoch]
+        with atomic_write(self.path) as temporary:
+            temporary.write_text("".join(map(_encode, kept)), newline="\n")
+        self.lines = self._read()
+
+    def sync(self) -> None:
+        """Let the lines survive a power failure, those that were damaged meanwhile as well."""
+        self.restore(self.lines)
+        if self.lines:
+            with open(self.path, "r+b") as file:
+                os.fsync(file.fileno())
+
+    def _read(self) -> list[str]:
+        text = self.path.read_bytes().decode(errors="replace") if self.path.exists() else ""
+        return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _encode(event: dict[str, Any]) -> str:
+    text = json.dumps(event)
+    return f'{text[:-1]}{CHECKSUM}{zlib.crc32(text.encode()):08x}"}}\n'
+
+
+def _decode(line: str, has_checksum: bool) -> dict[str, Any] | None:
+    """The event of a line; None for one that is damaged."""
+    text = line.rstrip("\n")
+    if has_checksum:
+        text = text.rpartition(CHECKSUM)[0] + "}"
+    try:
+        event = json.loads(text)
+    except ValueError:
+        return None
+    whole = isinstance(event, dict) and "event" in event and all(type(event.get(key)) is int for key in POSITION)
+    return event if whole and (not has_checksum or _encode(event) == line) else None
