@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bcn.cli import app
+from bcn.cli.device import DeviceOption
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,11 +34,13 @@ def ask(
     weights: Annotated[str, typer.Option(help=WEIGHTS_HELP)] = "sort-of-clevr/multirn-h",
     map_: MapOption = None,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     """Answer questions about an image."""
     from bcn.inference.reasoner import load
+    from bcn.training.device import find_device
 
-    reasoner, pixels = load(weights), _read(image)
+    reasoner, pixels = load(weights).to(find_device(device)), _read(image)
     answers, broadcast = reasoner.answer_with_broadcast(pixels, reasoner.encode(questions))
     _write_map(reasoner, pixels, broadcast, map_)
     if as_json:
@@ -53,11 +56,13 @@ def find(
     weights: Annotated[str, typer.Option(help=WEIGHTS_HELP)] = "scaled-mnist/bcn",
     map_: MapOption = None,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     """Classify an image and, with weights that localise, find where the object is."""
     from bcn.inference.reasoner import load
+    from bcn.training.device import find_device
 
-    reasoner, pixels = load(weights), _read(image)
+    reasoner, pixels = load(weights).to(find_device(device)), _read(image)
     (answer,), broadcast = reasoner.answer_with_broadcast(pixels)
     _write_map(reasoner, pixels, broadcast, map_, answer.centre)
     if as_json:

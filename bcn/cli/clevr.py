@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bcn.cli import app
+from bcn.cli.device import DeviceOption
 from bcn.errors import BcnError
 
 commands = typer.Typer(help="Make images and questions like CLEVR's, and answer CLEVR's.", no_args_is_help=True)
@@ -52,6 +53,7 @@ def answer(
     out: Annotated[Path, typer.Option(help=".txt: an answer per line; .json: with question_index.")] = Path(
         "answers.txt"
     ),
+    device: DeviceOption = None,
 ) -> None:
     """Answer the questions of a split into a file, for a test split whose answers are withheld."""
     from bcn.data.vqa.load import open_questions
@@ -59,7 +61,7 @@ def answer(
     from bcn.inference.predict import check_suffix, load_question_model, predict, write_predictions
 
     check_suffix(out)
-    model, description, size = load_question_model(weights)
+    model, description, size = load_question_model(weights, device=device)
     words = Vocabulary(tuple(description["words"]))
     dataset = open_questions(directory, split, size=size, vocabulary=words, answers=description["answers"])
     predictions = predict(model, dataset, name=description["model"])
@@ -74,13 +76,15 @@ def transfer(
     split: Annotated[str, typer.Option(help="Whose images.")] = "val",
     questions: Annotated[int, typer.Option(min=1, max=200, help="How many questions about each image.")] = 40,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a record, instead of a table.")] = False,
+    device: DeviceOption = None,
 ) -> None:
     """Ask about CLEVR's original images what our grammar makes of their scenes; accuracy with 95 % intervals."""
     from bcn.cli.metrics import print_metrics
     from bcn.inference.predict import load_question_model
     from bcn.inference.transfer import evaluate_transfer
 
-    record = evaluate_transfer(*load_question_model(weights), data=data, split=split, questions=questions)
+    loaded = load_question_model(weights, device=device)
+    record = evaluate_transfer(*loaded, data=data, split=split, questions=questions)
     if as_json:
         print(json.dumps(record, indent=1))
     else:

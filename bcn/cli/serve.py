@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bcn.cli import app
+from bcn.cli.device import DeviceOption
 from bcn.errors import BcnError, install_extra
 
 
@@ -17,6 +18,7 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8000,
+    device: DeviceOption = None,
 ) -> None:
     """Serve the page: drag objects and watch the answers change, draw a digit and see it found."""
     try:
@@ -26,6 +28,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise BcnError(f"`bcn serve` needs {error.name}: {install_extra('web')}") from error
     from bcn.inference.reasoner import list_weights, load
+    from bcn.training.device import find_device
 
     index = list_weights()
     names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # the page shows the largest model first
@@ -34,7 +37,8 @@ def serve(
             "no weights are shipped with this version: train some (`bcn train table3/multirn-h --scale cpu`) "
             "and give the run's directory with --weights"
         )
-    reasoners = [load(name) for name in names]
+    chosen = find_device(device)
+    reasoners = [load(name).to(chosen) for name in names]
     if len({reasoner.name for reasoner in reasoners}) < len(reasoners):
         raise BcnError(
             f"--weights {' '.join(names)}: two of them have the same name, so give other files or directories"

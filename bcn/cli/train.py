@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from bcn.cli import app
+from bcn.cli.device import DeviceOption
 
 if TYPE_CHECKING:
     from bcn.training.interrupts import Interrupted
@@ -28,6 +29,7 @@ def train(
     data: DataOption = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a field: optim.lr=0.001. Repeatable.")] = None,
     threads: ThreadsOption = None,
+    device: DeviceOption = None,
     save_minutes: Annotated[float, typer.Option(min=0, help="Minutes between checkpoints within an epoch.")] = 5.0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
 ) -> None:
@@ -46,6 +48,7 @@ def train(
             runs=runs,
             data=data,
             threads=threads,
+            device=device,
             overrides=changes,
             save_minutes=save_minutes,
             tensorboard=tensorboard,
@@ -76,6 +79,7 @@ def evaluate(
     confusion: Annotated[Path | None, typer.Option(help="Write the confusion matrix as a PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     threads: ThreadsOption = None,
+    device: DeviceOption = None,
 ) -> None:
     """Evaluate weights: accuracy with 95 % intervals, the localisation error, and what the BCN is worth."""
     import torch
@@ -83,6 +87,7 @@ def evaluate(
     from bcn.cli.metrics import print_broadcast, print_metrics
     from bcn.inference.confusion import draw_confusion
     from bcn.training.broadcast_probe import ablate
+    from bcn.training.device import find_device
     from bcn.training.environment import default_threads, keep_memory
     from bcn.training.forward import check_fit
     from bcn.training.metrics import compute_metrics
@@ -93,6 +98,7 @@ def evaluate(
     keep_memory()
     torch.set_num_threads(threads or default_threads())
     model, description = load_model(weights)
+    model.to(find_device(device))
     trained = {key: description[key] for key in ("words", "answers") if "words" in description}
     name = on or description["data"]
     dataset = open_for(description["model"], name, split, data=data, images=images, **trained)

@@ -48,7 +48,7 @@ class Broadcast(NamedTuple):
     def of(cls, pooled: Pooled) -> "Broadcast":
         """That of the first image of a batch."""
         value, position, carries = (
-            part[0].numpy() for part in (pooled.value_BK, pooled.position_BK, pooled.carries_BK)
+            part[0].cpu().numpy() for part in (pooled.value_BK, pooled.position_BK, pooled.carries_BK)
         )
         return cls(value, position, carries, pooled.size)
 

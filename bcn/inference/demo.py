@@ -19,13 +19,21 @@ SCENES, SHOWN, EACH = 500, 4, 6
 SIDE, LINE = 150, 24
 
 
-def demo(directory: Path, *, published: Mapping[str, float], weights: str = WEIGHTS, seed: int = 2018) -> None:
+def demo(
+    directory: Path,
+    *,
+    published: Mapping[str, float],
+    weights: str = WEIGHTS,
+    seed: int = 2018,
+    device: torch.device | None = None,
+) -> None:
     """Answer all 36 questions about scenes that were not in training; print accuracy by kind, and draw some.
 
     Args:
         published: accuracy by kind of question, in percent, as the paper reports it.
+        device: where the model runs, the CPU by default.
     """
-    reasoner = load(weights)
+    reasoner = load(weights).to(device or torch.device("cpu"))
     dataset = open_dataset(reasoner.description["data"], "test", images=SCENES, seed=seed, questions="all")
     measured = compute_metrics(evaluate(reasoner.model, dataset, batch_size=20, localise=False), dataset)
     print(f"{SCENES} new scenes, all 36 questions about each, {weights}\n")

@@ -11,8 +11,9 @@ from bcn.data.vqa.dataset import QuestionDataset
 from bcn.errors import BcnError
 from bcn.io import atomic_write
 from bcn.models.registry import image_shape
+from bcn.training.device import find_device
 from bcn.training.environment import default_threads, keep_memory
-from bcn.training.forward import check_fit, forward
+from bcn.training.forward import check_fit, device_of, forward, move_to
 from bcn.training.weights import load_model
 
 
@@ -34,7 +35,7 @@ def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size
     predictions: dict[int, Prediction] = {}
     for start in range(0, len(dataset), batch_size):
         rows = range(start, min(start + batch_size, len(dataset)))
-        batch = dataset[rows]
+        batch = move_to(dataset[rows], device_of(model))
         logits_BQA, _ = forward(model, dataset.preprocessing(batch.image), batch.question)
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
@@ -60,11 +61,11 @@ def write_predictions(predictions: list[Prediction], path: Path) -> None:
         temporary.write_text(text + "\n")
 
 
-def load_question_model(weights: Path) -> tuple[nn.Module, dict[str, Any], int]:
+def load_question_model(weights: Path, *, device: str | None = None) -> tuple[nn.Module, dict[str, Any], int]:
     """A model that takes questions in words, its description, and the width and height of its images."""
     keep_memory()
     torch.set_num_threads(default_threads())
     model, description = load_model(weights)
     if "words" not in description:
         raise BcnError(f"{weights} holds {description['model']}, which is not asked in words: give a model of CLEVR's")
-    return model, description, image_shape(description["model"])[1]
+    return model.to(find_device(device)), description, image_shape(description["model"])[1]

@@ -20,6 +20,7 @@ from bcn.inference.answer import Answer
 from bcn.inference.broadcast import Broadcast, Output, forward_with_broadcast, pool
 from bcn.io import checksum, read_json
 from bcn.models.registry import image_shape, list_models
+from bcn.training.forward import device_of
 from bcn.training.weights import load_model
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -53,6 +54,11 @@ class Reasoner:
 
     def __repr__(self) -> str:
         return f"Reasoner({self.name!r}, {self.description['model']}, trained on {self.description['data']})"
+
+    def to(self, device: torch.device | str) -> "Reasoner":
+        """Move the model to a device, such as "cuda"; images and questions follow it, answers come back."""
+        self.model.to(device)
+        return self
 
     @property
     def takes_questions(self) -> bool:
@@ -132,7 +138,7 @@ class Reasoner:
 
     def probabilities(self, image: ImageInput, question_QD: np.ndarray) -> np.ndarray:
         """(Q, A) of questions that are already encoded."""
-        return np.asarray(self._forward(image, question_QD).logits[0].softmax(-1))
+        return np.asarray(self._forward(image, question_QD).logits[0].softmax(-1).cpu())
 
     @torch.inference_mode()
     def broadcast(self, image: ImageInput) -> Broadcast:
@@ -145,13 +151,13 @@ class Reasoner:
         """Read and preprocess an image: the (1, C, H, W) input of the model."""
         size = image_shape(str(self.description["model"]))
         pixels_CHW = resize(read_image(image), size) if self.takes_words else fit(read_image(image), size)
-        return self.preprocessing(torch.from_numpy(pixels_CHW)[None])
+        return self.preprocessing(torch.from_numpy(pixels_CHW)[None].to(device_of(self.model)))
 
     @torch.inference_mode()
     def _forward(self, image: ImageInput, question_QD: np.ndarray | None) -> Output:
         if question_QD is None:
             return forward_with_broadcast(self.model, self.pixels(image), None)
-        question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None]
+        question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None].to(device_of(self.model))
         return forward_with_broadcast(self.model, self.pixels(image), question_1QD)
 
 

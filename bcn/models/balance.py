@@ -96,7 +96,7 @@ class Moments:
         self.count, self.total_S, self.square_SS = 0, torch.zeros(()), torch.zeros(())
 
     def add(self, rows: Tensor) -> None:
-        rows = rows.double()
+        rows = rows.cpu().double()  # which Apple's GPUs do not have
         self.count += len(rows)
         self.total_S = self.total_S + rows.sum(dim=0)
         self.square_SS = self.square_SS + rows.T @ rows
@@ -109,7 +109,7 @@ class Moments:
         >>> round(moments.spread(torch.tensor([[3.0], [4.0]])) ** 2, 6)
         12.5
         """
-        mean_S, weight = self.total_S / self.count, weight.double()
+        mean_S, weight = self.total_S / self.count, weight.cpu().double()
         covariance = self.square_SS / self.count - mean_S.outer(mean_S)
         return float(((weight @ covariance) * weight).sum(dim=1).mean().clamp(min=0).sqrt())
 
@@ -140,13 +140,13 @@ def run_hooked(
 
 def _standardise(broadcast: BroadcastConv, map_BCHW: Tensor) -> None:
     """Mean 0 and standard deviation 1 for every pooled channel; one that does not vary keeps its weights."""
-    last, response_BK = broadcast.k[-1], broadcast.responses(map_BCHW).double()
+    last, response_BK = broadcast.k[-1], broadcast.responses(map_BCHW).cpu().double()
     assert isinstance(last, ConcatConv1x1)
     assert last.bias is not None
     std_K, mean_K = torch.std_mean(response_BK, dim=0, correction=0)
     std_K = torch.where(std_K > 0, std_K, torch.ones_like(std_K))
-    last.weight.copy_(last.weight.double() / std_K[:, None, None, None])
-    last.bias.copy_((last.bias.double() - mean_K) / std_K)
+    last.weight.copy_(last.weight.cpu().double() / std_K[:, None, None, None])
+    last.bias.copy_((last.bias.cpu().double() - mean_K) / std_K)
 
 
 def _equalise(layer: ConcatConv1x1, sources: dict[str, Tensor]) -> None:

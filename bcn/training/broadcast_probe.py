@@ -16,7 +16,7 @@ from bcn.layers.relation import MultiRelation
 from bcn.models.balance import Moments, junctions, next_layer, run_hooked
 from bcn.models.blocks import Broadcasting
 from bcn.training.distributed import Ranks
-from bcn.training.forward import move_to
+from bcn.training.forward import device_of, move_to
 from bcn.training.metrics import compute_metrics, evaluate, headline
 
 ACTIVE, ROUNDING = 0.01, 1e-6
@@ -41,7 +41,7 @@ def active_channels(vector_BK: Tensor) -> Tensor:
     >>> active_channels(torch.tensor([[1.0, 5.0, 0.0], [-1.0, 5.0, 0.001]]))
     tensor([ True, False, False])
     """
-    std_K, mean_K = torch.std_mean(vector_BK.double(), dim=0, correction=0)
+    std_K, mean_K = torch.std_mean(vector_BK.cpu().double(), dim=0, correction=0)
     return (std_K > ACTIVE * std_K.square().mean().sqrt()) & (std_K > ROUNDING * mean_K.abs())
 
 
@@ -66,10 +66,10 @@ def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
         vectors.append(sources["broadcast"])
         raise _Reached
 
-    was_training, device = model.training, next(model.parameters()).device
+    was_training = model.training
     model.eval()
     for start in range(0, len(dataset), BATCH):
-        batch = move_to(dataset[range(start, min(start + BATCH, len(dataset)))], device)
+        batch = move_to(dataset[range(start, min(start + BATCH, len(dataset)))], device_of(model))
         with suppress(_Reached):
             run_hooked(model, places, take, dataset.preprocessing(batch.image), batch.question)
     model.train(was_training)

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch.distributed.nn.functional  # before a group exists, which its defau
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
+from bcn.training.device import CPU, find_device
 from bcn.training.interrupts import Interrupted
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -31,15 +32,12 @@ class Ranks:
     world: int = 1
     local_rank: int = 0
     local_world: int = 1
+    device: torch.device = CPU
 
     @property
     def is_main(self) -> bool:
         """Whether this is rank 0, the one process that writes and prints."""
         return self.rank == 0
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
 
     def share(self, index: np.ndarray) -> np.ndarray:
         """This rank's part of the indices. The parts of all ranks are the indices in their order, without padding.
@@ -114,10 +112,10 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
             "start it with torchrun, or unset them"
         )
     try:
-        *numbers, _ = (int(environment[name]) for name in NUMBERS)
+        rank, world, local_rank, local_world, _ = (int(environment[name]) for name in NUMBERS)
     except ValueError:
         raise BcnError(f"{', '.join(NUMBERS)} must be whole numbers; start the command with torchrun") from None
-    ranks = Ranks(*numbers)
+    ranks = Ranks(rank, world, local_rank, local_world)
     if not (0 <= ranks.local_rank < ranks.local_world <= ranks.world and ranks.local_rank <= ranks.rank < ranks.world):
         raise BcnError(
             f"rank {ranks.rank} of {ranks.world}, {ranks.local_rank} of {ranks.local_world} on this machine, "
@@ -127,18 +125,23 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
 
 
 @contextmanager
-def process_group() -> Iterator[Ranks]:
+def process_group(device: str | None = None) -> Iterator[Ranks]:
     """Join the other processes, check that they are all there, and leave them at the end.
 
     Others only see that a rank is gone. The first to leave puts its reason into the store, and all end with that.
+
+    Args:
+        device: where the ranks compute, see `find_device`.
     """
     ranks = read_ranks()
     if ranks is None:
-        yield Ranks()
+        yield Ranks(device=find_device(device))
         return
+    local_rank = ranks.local_rank if ranks.local_world > 1 else None
+    ranks = replace(ranks, device=find_device(device, local_rank=local_rank))
     if ranks.device.type == "cuda":
         torch.cuda.set_device(ranks.device)
-    backend = "nccl" if ranks.device.type == "cuda" else "gloo"
+    backend = "cpu:gloo,cuda:nccl" if ranks.device.type == "cuda" else "gloo"
     try:
         store = _store(ranks)
         dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world)

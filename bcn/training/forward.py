@@ -10,6 +10,11 @@ from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
 
 
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model is, and so where its data have to be."""
+    return next(model.parameters()).device
+
+
 def move_to(batch: Batch, device: torch.device) -> Batch:
     """The batch on another device."""
 
@@ -31,7 +36,7 @@ def check_fit(model: nn.Module, dataset: Dataset, name: str) -> None:
     """Refuse a model that cannot answer this data set, with one sentence instead of a trace from within a layer."""
     was_training = model.training
     model.eval()
-    batch = move_to(dataset[[0]], next(model.parameters()).device)
+    batch = move_to(dataset[[0]], device_of(model))
     try:
         with torch.inference_mode():
             logits, _ = forward(model, dataset.preprocessing(batch.image), batch.question)

@@ -284,6 +284,7 @@ def train(
     runs: Path,
     data: Path | None = None,
     threads: int | None = None,
+    device: str | None = None,
     overrides: Sequence[str] = (),
     save_minutes: float = 5.0,
     tensorboard: bool = False,
@@ -296,13 +297,14 @@ def train(
         runs: the directory that holds the directories of runs.
         data: where the original data lies, BCN_DATA by default.
         threads: those that the run began with by default; of a new run, the cores divided by the ranks.
+        device: where it runs, see `find_device`.
         overrides: the assignments that made the recipe differ from its table's row; they are recorded, not applied.
     """
     check(recipe)
     if not 0 <= seed < 2**63:
         raise BcnError(f"seed {seed}: a seed is a whole number from 0 to 2^63 - 1")
     keep_memory()
-    with flush_denormals(), process_group() as ranks:
+    with flush_denormals(), process_group(device) as ranks:
         splits, record = _open(recipe, seed, runs, data, threads, ranks)
         if record is None:
             starting = _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, tensorboard)

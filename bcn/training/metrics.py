@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from bcn.data.dataset import OUT_OF_VOCABULARY, Dataset
+from bcn.training.device import sum_dtype
 from bcn.training.distributed import Ranks
-from bcn.training.forward import forward, move_to
+from bcn.training.forward import device_of, forward, move_to
 from bcn.training.losses import answer_loss
 
 Z95 = 1.959963984540054
@@ -68,14 +69,15 @@ def evaluate(
     ranks = ranks or Ranks()
     kinds, answers = max(1, len(dataset.kinds)), len(dataset.answers)
     cells = kinds * (answers + 1) * answers
-    counts = torch.zeros(cells + 3, dtype=torch.int64, device=ranks.device)  # and answers, images, centres
-    sums = torch.zeros(3, dtype=torch.float64, device=ranks.device)  # loss, x, y
+    device = device_of(model)
+    counts = torch.zeros(cells + 3, dtype=torch.int64, device=device)  # and answers, images, centres
+    sums = torch.zeros(3, dtype=sum_dtype(device), device=device)  # loss, x, y
     was_training = model.training
     model.eval()
     mine = ranks.share(np.arange(len(dataset)))
     for start in range(0, len(mine), batch_size):
         interrupt()
-        batch = move_to(dataset[mine[start : start + batch_size]], ranks.device)
+        batch = move_to(dataset[mine[start : start + batch_size]], device)
         logits, centre_B2 = forward(model, dataset.preprocessing(batch.image), batch.question)
         kind = torch.zeros_like(batch.answer) if batch.kind is None else batch.kind
         true = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, answers)
@@ -86,7 +88,7 @@ def evaluate(
         counts[-2] += len(batch.image)
         sums[0] += answer_loss(logits, centre_B2, batch, localise=localise)
         if localise and centre_B2 is not None and batch.centre is not None:
-            sums[1:] += (centre_B2.double() - batch.centre.double()).square().sum(0)
+            sums[1:] += (centre_B2.to(sums.dtype) - batch.centre.to(sums.dtype)).square().sum(0)
             counts[-1] += len(centre_B2)
     model.train(was_training)
     counts, sums = ranks.sum(counts).cpu(), ranks.sum(sums).cpu()

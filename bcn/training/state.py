@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from bcn.errors import BcnError
 from bcn.models.registry import create_model
 from bcn.models.relation_model import QuestionAnswerer
 from bcn.training.auxiliary import make_heads
+from bcn.training.device import sum_dtype
 from bcn.training.optim.schedule import make_optimiser
 from bcn.training.recipe import Recipe
 from bcn.training.splits import Splits
@@ -29,8 +31,8 @@ def derive_seed(*numbers: int) -> int:
 def seed_device(seed: int, device: torch.device) -> None:
     """Seed one device: torch.manual_seed would seed every kind of device there is, in a quarter of a ms."""
     torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
+    if device.type != "cpu":
+        getattr(torch, device.type).manual_seed(seed)
 
 
 @dataclass
@@ -81,9 +83,8 @@ class State:
         optimiser = make_optimiser(recipe.optim, nn.ModuleList([*heads.values(), model]))
         ema = None if recipe.optim.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
         state = cls(model, optimiser, ema, heads)
-        state.loss, state.recent, state.first_bad = (
-            tensor.to(device) for tensor in (state.loss, state.recent, state.first_bad)
-        )
+        state.loss, state.recent = (tensor.to(sum_dtype(device)).to(device) for tensor in (state.loss, state.recent))
+        state.first_bad = state.first_bad.to(device)
         return state
 
     @property
@@ -136,9 +137,9 @@ class State:
         self._clock = now
 
     def dump(self) -> dict[str, Any]:
-        """All but the model's weights, in types that torch.load(weights_only=True) takes."""
+        """All but the model's weights, on the CPU, in types that torch.load(weights_only=True) takes."""
         self.update_clock()
-        return {
+        state: dict[str, Any] = {
             "position": dict(vars(self.position)),
             "optimiser": self.optimiser.state_dict(),
             "ema": None if self.ema is None else dict(self.ema.state_dict()),
@@ -147,6 +148,7 @@ class State:
             "loss": self.loss,
             "recent": self.recent,
         }
+        return dict(tree_map_only(Tensor, Tensor.cpu, state))
 
     def load(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.model.load_state_dict(weights)
