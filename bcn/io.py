@@ -170,6 +170,31 @@ def read_json(path: Path, remedy: str) -> Any:
         raise BcnError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from error
 
 
+def with_checksum(record: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object, with its own SHA-256 under `checksum`."""
+    return record | {"checksum": hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()}
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Write a JSON object with its checksum, atomically."""
+    write_json(path, with_checksum(record))
+
+
+def read_record(path: Path, remedy: str) -> dict[str, Any]:
+    """Read what `write_record` wrote, without the checksum, which is verified; versions before 0.2 wrote none.
+
+    Args:
+        remedy: what the error says to do about a file that is missing or damaged.
+    """
+    record = read_json(path, remedy)
+    if not isinstance(record, dict):
+        raise BcnError(f"cannot read {path}: it is no JSON object; {remedy}")
+    content = {key: value for key, value in record.items() if key != "checksum"}
+    if "checksum" in record and record != with_checksum(content):
+        raise BcnError(f"{path} is damaged: its checksum is wrong; {remedy}")
+    return content
+
+
 @contextmanager
 def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
     """Hold the lock file `path` against other processes and threads while the block runs; a link is not followed.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bcn.cli import app
-from bcn.io import check_writable, write_json
+from bcn.io import check_writable, write_record
 
 bench = typer.Typer(help="Measure speed: everything by turns in one process.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
@@ -119,7 +119,7 @@ def _write(
 ) -> None:
     from bcn.bench.measure import record
 
-    write_json(out, record(benchmark, measurements))
+    write_record(out, record(benchmark, measurements))
     _print(measurements)
     print(f"written: {out}")
     if draw is not None:

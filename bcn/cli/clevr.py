@@ -82,10 +82,11 @@ def transfer(
     from bcn.cli.metrics import print_metrics
     from bcn.inference.predict import load_question_model
     from bcn.inference.transfer import evaluate_transfer
+    from bcn.io import with_checksum
 
     loaded = load_question_model(weights, device=device)
     record = evaluate_transfer(*loaded, data=data, split=split, questions=questions)
     if as_json:
-        print(json.dumps(record, indent=1))
+        print(json.dumps(with_checksum(record), indent=1))
     else:
         print_metrics(f"{record['model']} on {record['images']} original images of {split}", record["metrics"])

@@ -24,8 +24,6 @@ from bcn.training.forward import device_of
 from bcn.training.weights import load_model
 
 WEIGHTS = Path(__file__).parent / "weights"
-REQUIRED = ("model", "answers", "kinds", "preprocessing", "data", "scale", "localise")
-"""what the description in a weights file has to contain"""
 SENTENCE_CODECS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
     "sort-of-clevr": (from_sentence, to_sentence)
 }
@@ -45,8 +43,6 @@ class Reasoner:
     """A trained model with what using it takes: the preprocessing of images and the names of its answers."""
 
     def __init__(self, name: str, model: nn.Module, description: dict[str, Any]) -> None:
-        if missing := [key for key in REQUIRED if key not in description]:
-            raise BcnError(f"{name} does not say its {' and '.join(missing)}; give weights that `bcn train` wrote")
         self.name, self.model, self.description = name, model.eval(), description
         self.family = str(description["model"]).split("/")[0]
         self.answers: tuple[str, ...] = tuple(description["answers"])
@@ -155,10 +151,13 @@ class Reasoner:
 
     @torch.inference_mode()
     def _forward(self, image: ImageInput, question_QD: np.ndarray | None) -> Output:
-        if question_QD is None:
-            return forward_with_broadcast(self.model, self.pixels(image), None)
-        question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None].to(device_of(self.model))
-        return forward_with_broadcast(self.model, self.pixels(image), question_1QD)
+        question_1QD = None
+        if question_QD is not None:
+            question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None].to(device_of(self.model))
+        output = forward_with_broadcast(self.model, self.pixels(image), question_1QD)
+        if not output.logits.isfinite().all():
+            raise BcnError(f"{self.name} gives no finite numbers for this image: its weights are no use, load others")
+        return output
 
 
 def list_weights(directory: Path | None = None) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Release the weights of a finished run with the package: the file, its evidence in index.json, and a model card."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from bcn.models.registry import image_shape
 from bcn.training.recipe import Recipe
 from bcn.training.record import cpu_minutes
 from bcn.training.run import find_run
-from bcn.training.weights import find_weights, load_model
+from bcn.training.weights import find_weights, load_model, write_weights
 
 
 def release(path: Path, *, directory: Path = WEIGHTS) -> str:
@@ -29,19 +28,19 @@ def release(path: Path, *, directory: Path = WEIGHTS) -> str:
         raise BcnError(f"{run.path} is not finished; let `bcn train` end it first")
     if run.manifest["overridden"]:
         raise BcnError(f"{run.path} was trained with --set; only an unchanged recipe is released, so train that")
-    description, index = load_model(source)[1], list_weights(directory)
+    (model, description), index = load_model(source), list_weights(directory)
     epoch = record["best_epoch"] or recipe.epochs
     origin = {"recipe": recipe.name, "scale": recipe.scale, "seed": run.manifest["seed"], "epoch": epoch}
     if description | origin != description:
         raise BcnError(f"{source} is of {_origin(description)}, and the record of this run is not; train it again")
     if name in index and (index[name]["recipe"], index[name]["scale"]) != (recipe.name, recipe.scale):
         raise BcnError(f"{name} comes with the weights of {_origin(index[name])}; only another seed replaces them")
-    entry = evidence(source, record)
-    file = f"{name.replace('/', '-')}.safetensors"
-    with atomic_write(directory / file) as temporary:
-        shutil.copyfile(source, temporary)
-    write_json(directory / "index.json", {**index, name: {"file": file, **entry}})
-    with atomic_write(directory / f"{name.replace('/', '-')}.md") as temporary:
+    file = directory / f"{name.replace('/', '-')}.safetensors"
+    with atomic_write(file) as temporary:
+        write_weights(temporary, model.state_dict(), description)
+        entry = evidence(temporary, record)
+    write_json(directory / "index.json", {**index, name: {"file": file.name, **entry}})
+    with atomic_write(file.with_suffix(".md")) as temporary:
         temporary.write_text(card(name, entry, recipe))
     return name
 

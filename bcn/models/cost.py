@@ -75,7 +75,7 @@ def paper_cost(name: str, arguments: tuple[tuple[str, Any], ...] = ()) -> Cost:
     345074
     """
     model = on_meta(name, **dict(arguments))
-    classifies = len(_inputs(model, image_shape(name), images=1, questions=1)) == 1
+    classifies = len(example_inputs(model, image_shape(name), images=1, questions=1)) == 1
     parameters = count_parameters(model, statistics=classifies)
     return Cost(parameters, round(reference_macs(model, image_shape(name)).total))
 
@@ -92,16 +92,17 @@ def reference_macs(model: nn.Module, image: tuple[int, int, int]) -> Macs:
     >>> reference_macs(on_meta("sort-of-clevr/multirn"), (3, 75, 75)).bcn  # 128,640 for each of 25 objects
     3216000.0
     """
-    return _count(reference_model(model), _inputs(model, image, images=1, questions=1), paper=True)
+    return _count(reference_model(model), example_inputs(model, image, images=1, questions=1), paper=True)
 
 
 def executed_macs(model: nn.Module, image: tuple[int, int, int], *, questions: int = 1) -> Macs:
     """MACs per question where an image (C, H, W) has `questions` of them, or per image where the model classifies."""
-    inputs = _inputs(model, image, images=BATCH, questions=questions)
+    inputs = example_inputs(model, image, images=BATCH, questions=questions)
     return _count(copy.deepcopy(model), inputs, paper=False, divide_by=BATCH * (questions if len(inputs) == 2 else 1))
 
 
-def _inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, questions: int) -> tuple[Tensor, ...]:
+def example_inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, questions: int) -> tuple[Tensor, ...]:
+    """What a model takes, on the meta device."""
     image_BCHW = torch.empty(images, *image, device="meta")
     if isinstance(model, QuestionAnswerer | QuestionType):
         return image_BCHW, torch.empty(images, questions, TOKENS, dtype=torch.long, device="meta")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bcn.errors import BcnError
-from bcn.io import atomic_write, read_json
+from bcn.io import atomic_write, read_record
 from bcn.paper.published import published_rows
 from bcn.paper.render import grid
 from bcn.paper.tables import TABLES
@@ -32,7 +32,7 @@ def write_measurements(page: Path, bench: Path) -> list[Path]:
 
 def _section(name: str, path: Path) -> str:
     remedy = f"measure it again with `bcn bench {name}`"
-    record = read_json(path, remedy)
+    record = read_record(path, remedy)
     try:
         commit = f", commit {record['commit']['id'][:7]}" if record["commit"] else ""
         source = f"<sub>`bcn bench {name}`, {record['time'][:10]}{commit}</sub>\n"

@@ -1,18 +1,18 @@
 """Records of finished runs under results/: one each, read as the metrics that a table needs."""
 
-import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bcn.data.sort_of_clevr import FEWER_OBJECTS
 from bcn.errors import BcnError
-from bcn.io import atomic_write
+from bcn.io import read_record, write_record
 from bcn.paper.tables import OBJECTS, TABLES
 from bcn.training.recipe import Recipe, fingerprint, from_json
 from bcn.training.record import cpu_minutes
+from bcn.training.run import check_counts
 
+REMEDY = "remove it and train the run again"
 OTHER_TEST_SETS = {
     "more_scaled": ("more-scaled-mnist-v1", "all"),
     "rotated_10": ("more-scaled-mnist-10-v1", "all"),
@@ -82,24 +82,22 @@ def result_path(results: Path, recipe: Recipe, seed: int) -> Path:
 def keep(record: Path, results: Path, recipe: Recipe, seed: int) -> Path:
     """Copy a run's record to where tables are made from."""
     path = result_path(results, recipe, seed)
-    with atomic_write(path) as temporary:
-        shutil.copyfile(record, temporary)
+    write_record(path, read_record(record, "remove it to have it written again"))
     return path
 
 
 def read_result(path: Path) -> Result:
+    record = read_record(path, REMEDY)
     try:
-        record = json.loads(path.read_text())
+        check_counts(record["metrics"])
         recipe = from_json(record["recipe"])
         result = Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
         result.read()
         return result
-    except OSError as error:
-        raise BcnError(f"cannot read {path}: {error.strerror}") from error
     except BcnError as error:
         raise BcnError(f"{path}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BcnError(f"{path} is not the record of a run ({error}); remove it and train the run again") from error
+        raise BcnError(f"{path} is not the record of a run ({error}); {REMEDY}") from error
 
 
 def results_of(results: Path, recipe: Recipe) -> tuple[list[Result], list[Path]]:

@@ -18,10 +18,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
-from bcn.io import write_json
+from bcn.io import write_record
 from bcn.models.balance import balance_broadcast, junctions, raise_bias
 from bcn.training.broadcast_probe import ablate, probe
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
+from bcn.training.description import describe_weights
 from bcn.training.distributed import Ranks, process_group
 from bcn.training.environment import default_threads, flush_denormals, keep_memory
 from bcn.training.forward import check_fit, move_to
@@ -36,7 +37,7 @@ from bcn.training.run import Run, find_started, open_run, run_id
 from bcn.training.splits import Splits
 from bcn.training.stages import Stage, make_stages
 from bcn.training.state import State, derive_seed, seed_device
-from bcn.training.weights import describe_weights, write_weights
+from bcn.training.weights import write_weights
 
 BALANCE_IMAGES = 256
 """of variance-balanced initial weights"""
@@ -371,7 +372,7 @@ def _finish(trainer: Trainer) -> dict[str, Any]:
     if trainer.run is not None:
         trainer.run.log.sync()
         record = make_record(trainer.run, trainer.recipe, trainer.state, trainer.splits.train, measured)
-        write_json(trainer.run.path / "record.json", record)
+        write_record(trainer.run.path / "record.json", record)
     return dict(trainer.ranks.broadcast_object(trainer.run and trainer.run.record()))
 
 

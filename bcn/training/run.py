@@ -4,7 +4,6 @@ manifest.json (what was started), metrics.jsonl (what happened, see event_log.py
 best.safetensors (best by validation), last.safetensors and record.json (at the end).
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bcn.errors import BcnError
-from bcn.io import locked, make_directory, remove_temporaries, write_json
+from bcn.io import locked, make_directory, read_record, remove_temporaries, write_record
 from bcn.training.environment import commit, machine, versions
 from bcn.training.event_log import EventLog
 from bcn.training.recipe import Recipe, fingerprint, from_json
@@ -45,8 +44,15 @@ class Run:
 
     def record(self) -> dict[str, Any] | None:
         """The record of a finished run; None for one that is not finished."""
-        path = self.path / "record.json"
-        return _read(path, RECORD, "remove it to have it written again") if path.exists() else None
+        path, remedy = self.path / "record.json", "remove it to have it written again"
+        if not path.exists():
+            return None
+        record = _read(path, RECORD, remedy)
+        try:
+            check_counts(record["metrics"])
+        except (ValueError, TypeError, AttributeError) as error:
+            raise BcnError(f"{path} contradicts itself: {error}; {remedy}") from error
+        return record
 
     def check_data(self, checksums: dict[str, str]) -> None:
         """Refuse other data than the run began with."""
@@ -119,7 +125,7 @@ def open_run(
                 "machine": machine(),
             }
             try:
-                write_json(path / "manifest.json", started)
+                write_record(path / "manifest.json", started)
             except BcnError:
                 with suppress(OSError):  # where there is more in it than what was just made
                     (path / ".lock").unlink()
@@ -137,12 +143,23 @@ def find_run(path: Path) -> Run:
     return Run(path, _read(path / "manifest.json", MANIFEST, "move the run's directory away to start again"))
 
 
+def check_counts(metrics: dict[str, dict[str, Any]]) -> None:
+    """Raise ValueError where accuracy is not what was counted.
+
+    Args:
+        metrics: by test set, what `compute_metrics` of metrics.py gave.
+    """
+    for test_set, parts in metrics.items():
+        for name, part in parts.items():
+            if not isinstance(part, dict) or "total" not in part:
+                continue
+            correct, total, accuracy = part["correct"], part["total"], part["accuracy"]
+            if not 0 <= correct <= total or (total and abs(accuracy - correct / total) > 1e-6):
+                raise ValueError(f"{name} of {test_set} has accuracy {accuracy} for {correct} of {total}")
+
+
 def _read(path: Path, needed: Sequence[str], remedy: str) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise BcnError(f"{path} cannot be read ({error}); {remedy}") from error
-    missing = [name for name in needed if not isinstance(value, dict) or name not in value]
-    if missing:
+    value = read_record(path, remedy)
+    if missing := [name for name in needed if name not in value]:
         raise BcnError(f"{path} lacks {', '.join(missing)}; {remedy}")
-    return dict(value)
+    return value

@@ -1,13 +1,13 @@
 """Two runs that should have ended the same."""
 
-import json
 from pathlib import Path
-from typing import Any
+
+from bcn.io import read_record
 
 
 def deterministic(run: Path) -> dict[str, object]:
     """All of a record but what depends on the clock or the number of sessions."""
-    record: dict[str, Any] = json.loads((run / "record.json").read_text())
+    record = read_record(run / "record.json", "")
     for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
         del record[key]
     for point in record["curve"]:

@@ -13,9 +13,10 @@ from torch import nn
 from bcn import create_model
 from bcn.data.dataset import Preprocessing
 from bcn.paper.tables import find_recipe
+from bcn.training.description import describe_weights
 from bcn.training.loop import train
 from bcn.training.run import run_id
-from bcn.training.weights import describe_weights, write_weights
+from bcn.training.weights import write_weights
 
 
 @cache
@@ -85,7 +86,10 @@ def word_weights(model: str = "clevr/multirn") -> Path:
         "preprocessing": {"mean": [0.5], "std": [0.5]},
         "answers": ["yes", "no", "2"],
         "kinds": [],
+        "recipe": "own",
         "scale": "smoke",
+        "seed": 0,
+        "epoch": 1,
         "words": list(words),
     }
     path = _folder() / f"{model.replace('/', '-')}.safetensors"

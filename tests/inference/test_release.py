@@ -12,6 +12,7 @@ import pytest
 from bcn.errors import BcnError
 from bcn.inference.reasoner import WEIGHTS, list_weights
 from bcn.inference.release import evidence, release
+from bcn.io import read_record, write_record
 from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
 from bcn.training.recipe import from_json
@@ -47,7 +48,7 @@ def remove_weights(run: Path) -> None:
 
 
 def damage(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    write_record(path, read_record(path, "") | changes)
 
 
 def test_what_is_not_a_recipe_as_it_stands_is_refused(copied: Path, tmp_path: Path) -> None:

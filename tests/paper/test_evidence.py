@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bcn.io import read_record, with_checksum
 from bcn.paper.page import write_page
 from bcn.paper.rows import lines_of
 from bcn.paper.tables import TABLES, list_recipes
@@ -23,6 +24,14 @@ def test_the_page_of_results_is_what_the_records_say(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs" / "results" / "figures", tmp_path / "figures")
     write_page(tmp_path / "results.md", ROOT / "results")
     assert (tmp_path / "results.md").read_text() == (ROOT / "docs/results/tables.md").read_text(), "run `bcn report`"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "results").rglob("*.json")), ids=lambda path: str(path.name))
+def test_records_carry_their_checksum(path: Path) -> None:
+    if path.name.endswith("-estimate.json"):
+        pytest.skip("an estimate is no record")
+    record = read_record(path, "")
+    assert json.loads(path.read_text()) == with_checksum(record), "write it with bcn.io.write_record"
 
 
 def records(row: str) -> list[dict[str, Any]]:

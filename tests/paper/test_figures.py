@@ -21,7 +21,8 @@ from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
 from bcn.paper.figures.style import write
 from bcn.paper.tables import find_recipe
-from bcn.training.weights import describe_weights, write_weights
+from bcn.training.description import describe_weights
+from bcn.training.weights import write_weights
 
 WITH_WEIGHTS = {name: draw for name, (_, draw) in FIGURES.items() if isinstance(draw, FromWeights)}
 

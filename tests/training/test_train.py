@@ -17,6 +17,7 @@ import bcn.training.progress
 from bcn.data.dataset import Batch
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
+from bcn.io import read_record, write_record
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.loop import Trainer, train
 from bcn.training.metrics import evaluate
@@ -59,7 +60,7 @@ def test_a_run_learns(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
 
 def test_a_record_says_what_was_run(learned: tuple[Recipe, Path, dict[str, Any]]) -> None:
     recipe, run, record = learned
-    assert record == json.loads((run / "record.json").read_text())
+    assert record == read_record(run / "record.json", "")
     assert from_json(record["recipe"]) == recipe
     assert (record["seed"], record["overridden"], record["threads"], record["ranks"]) == (0, False, 1, 1)
     assert record["data"]["test"] == open_dataset("blobs", "test").checksum()
@@ -281,13 +282,37 @@ def test_a_damaged_record_is_named(finished: tuple[Recipe, Path, dict[str, Any]]
     recipe, run, record = finished
     for content, key_words in {
         "{}": "lacks run, metrics, ranks, seconds",
-        "[]": "lacks run",
         json.dumps({key: value for key, value in record.items() if key != "metrics"}): "lacks metrics;",
-        "{": "cannot be read",
+        "{": ": Expecting property name",
+        "[]": ": it is no JSON object",
     }.items():
         (run / "record.json").write_text(content)
-        with pytest.raises(BcnError, match=rf"record\.json {key_words}.*remove it"):
+        with pytest.raises(BcnError, match=rf"record\.json ?{key_words}.*remove it"):
             train(recipe, seed=0, runs=run.parent)
+
+
+@pytest.mark.parametrize("name", ["record.json", "manifest.json"])
+def test_a_flipped_bit_is_refused_in_one_sentence(
+    finished: tuple[Recipe, Path, dict[str, Any]], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, run, _ = finished
+    text = (run / name).read_text()
+    digits = [place for place, letter in enumerate(text) if letter == "0"]
+    for place in (digits[0], digits[len(digits) // 2], digits[-1]):
+        (run / name).write_text(text[:place] + "2" + text[place + 1 :])
+        assert (
+            exit_code("train", "blobs/plain", "--scale", "smoke", "--runs", str(run.parent), "--set", "epochs=1") == 2
+        )
+        assert f"{name} is damaged: its checksum is wrong" in capsys.readouterr().err
+
+
+def test_a_record_that_contradicts_itself_is_refused(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
+    """Also one of a version that wrote no checksums."""
+    recipe, run, record = finished
+    record["metrics"]["test"]["all"]["accuracy"] = 0.225
+    (run / "record.json").write_text(json.dumps(record))
+    with pytest.raises(BcnError, match=r"contradicts itself: all of test has accuracy 0.225 for \d+ of 97; remove it"):
+        train(recipe, seed=0, runs=run.parent)
 
 
 def test_damaged_lines_of_metrics_are_left_out(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
@@ -301,9 +326,9 @@ def test_damaged_lines_of_metrics_are_left_out(finished: tuple[Recipe, Path, dic
 
 def test_a_damaged_manifest_is_named(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
     recipe, run, _ = finished
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = read_record(run / "manifest.json", "")
     del manifest["recipe"]
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_record(run / "manifest.json", manifest)
     with pytest.raises(BcnError, match=r"manifest\.json lacks recipe.*move"):
         train(recipe, seed=0, runs=run.parent)
 
