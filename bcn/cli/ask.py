@@ -10,6 +10,7 @@ import typer
 
 from bcn.cli import app
 from bcn.cli.device import DeviceOption
+from bcn.inference import DEFAULT_WEIGHTS
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -31,7 +32,7 @@ RUNNERS_UP = 2
 def ask(
     image: ImageArgument,
     questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="Questions in English.")],
-    weights: Annotated[str, typer.Option(help=WEIGHTS_HELP)] = "sort-of-clevr/multirn-h",
+    weights: Annotated[str, typer.Option(help=WEIGHTS_HELP)] = DEFAULT_WEIGHTS,
     map_: MapOption = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,

@@ -1,6 +1,7 @@
 """`bcn serve`: the page on this machine."""
 
-import socket
+import sys
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
@@ -22,9 +23,9 @@ def serve(
 ) -> None:
     """Serve the page: drag objects and watch the answers change, draw a digit and see it found."""
     try:
-        import uvicorn
-
         from bcn.web.app import make_app
+        from bcn.web.models import warm_up
+        from bcn.web.server import bind, make_server, to_url
     except ModuleNotFoundError as error:
         raise BcnError(f"`bcn serve` needs {error.name}: {install_extra('web')}") from error
     from bcn.inference.reasoner import list_weights, load
@@ -38,19 +39,21 @@ def serve(
             "and give the run's directory with --weights"
         )
     chosen = find_device(device)
-    reasoners = [load(name).to(chosen) for name in names]
-    if len({reasoner.name for reasoner in reasoners}) < len(reasoners):
-        raise BcnError(
-            f"--weights {' '.join(names)}: two of them have the same name, so give other files or directories"
-        )
-    try:
-        listener = socket.create_server((host, port))
-    except OSError as error:
-        raise BcnError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
-        ) from error
-    with listener:
-        print(f"http://{host}:{listener.getsockname()[1]} (Ctrl-C stops it)", flush=True)
-        uvicorn.Server(uvicorn.Config(make_app(reasoners), log_level="warning", timeout_graceful_shutdown=2)).run(
-            sockets=[listener]
-        )
+    with bind(host, port) as listener:
+        reasoners = [load(name).to(chosen) for name in names]
+        if len({reasoner.name for reasoner in reasoners}) < len(reasoners):
+            raise BcnError(
+                f"--weights {' '.join(names)}: two of them have the same name, so give other files or directories"
+            )
+        warm_up(reasoners)
+        server = make_server(make_app(reasoners, host=host))
+        address, port = listener.getsockname()[:2]
+        if not ip_address(address).is_loopback:
+            print(
+                f"bcn: --host {host} lets everyone who can reach this machine use the server, without a password; "
+                "leave it out to serve this machine alone",
+                file=sys.stderr,
+            )
+        listener.listen()
+        print(f"{to_url(host, port)} (Ctrl-C stops it)", flush=True)
+        server.run(sockets=[listener])

@@ -19,7 +19,7 @@ from bcn.io import atomic_write, cache_root
 from bcn.models.registry import image_shape
 
 STATIC = Path(__file__).parent / "static"
-SERVER_ONLY = ("engine.js", "server.js")
+SERVER_ONLY = ("engine.js", "server.js", "docs.html", "docs.js")
 """files of the page that the site does without or has another version of"""
 ENGINE = 'export * from "./local.js";\n'
 PACKAGE = "onnxruntime-web"

@@ -39,7 +39,9 @@ def open_page(browser: "Browser", address: str, *, watch: list[str] | None = Non
     page.add_init_script(f"Math.random = () => {CROWDED}")
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
-    context.on("request", lambda request: None if request.url.startswith(address) else troubles.append(request.url))
+    page.on("console", lambda said: troubles.append(said.text) if "Content Security Policy" in said.text else None)
+    origin = "/".join(address.split("/")[:3])
+    context.on("request", lambda request: None if request.url.startswith(origin) else troubles.append(request.url))
     if watch is not None:
         context.on("request", lambda request: watch.append(request.url))
     page.goto(address)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.command import exit_code
+from helpers.command import exit_code, run_bcn
 from helpers.small_weights import digit_weights, scene_run
 from PIL import Image
 
@@ -24,6 +24,7 @@ import bcn.inference.reasoner
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.sort_of_clevr import make_sort_of_clevr
+from bcn.inference import DEFAULT_WEIGHTS
 from bcn.web.app import STATIC, make_app
 
 SCENE = [
@@ -32,12 +33,13 @@ SCENE = [
     {"colour": "blue", "shape": "square", "x": 60, "y": 60},
     {"colour": "gray", "shape": "circle", "x": 60, "y": 40},
 ]
+ADDRESS = "http://127.0.0.1:8000"
 
 
 @pytest.fixture(scope="module")
 def client() -> TestClient:
     weights = (scene_run(), digit_weights(), digit_weights("scaled-mnist/baseline"))
-    return TestClient(make_app([bcn.load(path) for path in weights]))
+    return TestClient(make_app([bcn.load(path) for path in weights]), base_url=ADDRESS)
 
 
 def png(image: Image.Image) -> bytes:
@@ -95,7 +97,7 @@ def test_a_request_runs_the_network_once() -> None:
     for reasoner in (scenes, digits):
         first = next(module for module in reasoner.model.modules() if isinstance(module, torch.nn.Conv2d))
         first.register_forward_hook(lambda *_, name=reasoner.family: calls.append(name))
-    client = TestClient(make_app([scenes, digits]))
+    client = TestClient(make_app([scenes, digits]), base_url=ADDRESS)
     reasoned = client.post("/api/reason", json={"objects": SCENE}).json()
     assert reasoned["broadcast"] is not None
     assert calls == ["sort-of-clevr"]
@@ -189,6 +191,7 @@ def test_the_page_and_its_document(client: TestClient) -> None:
         "/api/ask",
         "/api/find",
         "/api/rendered",
+        "/healthz",
     }
     body = document["paths"]["/api/find"]["post"]["requestBody"]["content"]
     assert list(body) == ["application/octet-stream"]
@@ -203,13 +206,74 @@ def test_the_page_and_its_document(client: TestClient) -> None:
         "truth",
     }
     for path in document["paths"].values():
-        for operation in path.values():
+        for method, operation in path.items():
             answers = {
                 code: each["content"]["application/json"]["schema"] for code, each in operation["responses"].items()
             }
-            assert set(answers) == {"200", "422"}
-            assert answers["422"] == {"$ref": "#/components/schemas/ErrorResponse"}
-            assert "$ref" in json.dumps(answers["200"])
+            of_body = {"408", "413"} if method == "post" else set()
+            assert set(answers) == {"200", "400", "403", "404", "422", "503"} | of_body
+            assert "$ref" in json.dumps(answers.pop("200"))
+            for schema in answers.values():
+                assert schema == {"$ref": "#/components/schemas/ErrorResponse"}
+    for name in ("SceneRequest", "ErrorResponse"):
+        assert '"examples"' in json.dumps(schemas[name])
+    for parameter in document["paths"]["/api/ask"]["post"]["parameters"]:
+        assert '"examples"' in json.dumps(parameter)
+
+
+def test_methods(client: TestClient) -> None:
+    """HEAD where there is GET; 405 names what there is; a page is no place for anything else."""
+    for path in ("/", "/main.js", "/docs", "/openapi.json", "/healthz", "/api/weights", "/api/scene?seed=1"):
+        whole, head = client.get(path), client.head(path)
+        assert (head.status_code, head.headers["Content-Type"]) == (200, whole.headers["Content-Type"])
+        for method in ("POST", "DELETE"):
+            refused = client.request(method, path)
+            assert refused.status_code == 405
+            assert set(refused.headers["Allow"].split(", ")) == {"GET", "HEAD"}
+    for path in ("/api/ask", "/api/find", "/api/reason"):
+        for method in ("GET", "HEAD", "PUT", "OPTIONS"):
+            refused = client.request(method, path)
+            assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_what_is_misspelt_is_not_ignored(client: TestClient) -> None:
+    image = png(Image.new("L", (128, 128)))
+    for answer, field in (
+        (client.post("/api/reason", json={"objects": SCENE, "question": ["is red left"]}), "question"),
+        (client.post("/api/reason", json={"objects": [SCENE[0], SCENE[1] | {"z": 1}]}), "objects.1.z"),
+        (client.post("/api/find", params={"weight": "bcn"}, content=image), "weight"),
+        (client.post("/api/ask", params={"question": "is red left", "weight": "x"}, content=image), "weight"),
+        (client.get("/api/scene", params={"seed": 1, "split": "val"}), "split"),
+    ):
+        assert answer.status_code == 422
+        assert answer.json()["error"] == f"{field}: there is no such field; /docs lists them"
+
+
+def test_a_failure_of_the_program_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(seed: int) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("bcn.web.app.random_scene", fail)
+    client = TestClient(make_app([]), base_url=ADDRESS, raise_server_exceptions=False)
+    failed = client.get("/api/scene", params={"seed": 1})
+    assert (failed.status_code, failed.json()) == (500, {"error": "the server failed: its log says why"})
+    assert failed.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_question_without_weights_is_answered_as_bcn_ask_does(tmp_path: Path) -> None:
+    """All shipped weights are loaded, in the order of `bcn serve`."""
+    index = bcn.inference.reasoner.list_weights()
+    names = sorted(index, key=lambda name: -index[name]["macs"])
+    client = TestClient(make_app([bcn.load(name) for name in names]), base_url=ADDRESS)
+    image = make_sort_of_clevr("sort-of-clevr-stream", "train", images=1)[[4]].image[0].permute(1, 2, 0).numpy()
+    Image.fromarray(image).save(tmp_path / "scene.png")
+    at_the_command_line = json.loads(run_bcn("ask", tmp_path / "scene.png", "is red left", "--json"))
+    sent = client.post("/api/ask?question=is+red+left", content=(tmp_path / "scene.png").read_bytes()).json()
+    red = client.get("/api/scene", params={"seed": 4}).json()["objects"][0]
+    assert sent["weights"] == at_the_command_line["weights"] == DEFAULT_WEIGHTS
+    assert sent["answers"] == at_the_command_line["answers"]
+    assert sent["answers"][0]["answer"] == ("yes" if red["x"] < 37 else "no")
 
 
 def test_serve_without_weights_says_what_to_do(

@@ -1,10 +1,7 @@
 """The page in a real browser: drag, ask, draw, move by keys, lose the server, on a desk and on a phone."""
 
 import re
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +10,10 @@ import pytest
 from helpers.small_weights import digit_weights, scene_run, word_weights
 
 pytest.importorskip("fastapi", reason="needs the extra web")
-uvicorn = pytest.importorskip("uvicorn", reason="needs the extra web")
+pytest.importorskip("uvicorn", reason="needs the extra web")
 
-from helpers import pages  # noqa: E402
-from helpers.pages import (  # noqa: E402
+from helpers import pages
+from helpers.pages import (
     ask_sentences,
     drag,
     needs_chromium,
@@ -26,37 +23,18 @@ from helpers.pages import (  # noqa: E402
     right_answer,
     wait_for_answers,
 )
+from helpers.serving import serving
 
-import bcn  # noqa: E402
-from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw_scenes, from_sentence, question_bits  # noqa: E402
-from bcn.web.app import make_app  # noqa: E402
-from bcn.web.scenes import random_scene  # noqa: E402
-from bcn.web.static_site import describe  # noqa: E402
+import bcn
+from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw_scenes, from_sentence, question_bits
+from bcn.web.scenes import random_scene
+from bcn.web.static_site import describe
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = needs_chromium
 browser = pages.browser
-
-
-@contextmanager
-def serving(*weights: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a server with these weights, and what stops it."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(make_app([bcn.load(path) for path in weights]), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-
-    def stop() -> None:
-        server.should_exit = server.force_exit = True
-        thread.join()
-
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", stop
-    finally:
-        stop()
-        listener.close()
 
 
 @pytest.fixture(scope="module")
@@ -273,3 +251,48 @@ def contrast(*colours: str) -> float:
 
     low, high = sorted(map(luminance, colours))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_the_interface_is_documented_on_a_page(browser: "Browser", address: str) -> None:
+    with open_page(browser, f"{address}/docs") as page:
+        paths = page.locator(".operation").evaluate_all("all => all.map((each) => each.dataset.path)")
+        assert paths == [
+            "/api/weights",
+            "/api/scene",
+            "/api/rendered",
+            "/api/reason",
+            "/api/ask",
+            "/api/find",
+            "/healthz",
+        ]
+        ask = page.inner_text("[data-path='/api/ask']")
+        for part in (
+            "POST /api/ask",
+            "question",
+            "list of string",
+            "weights?",
+            "PNG, JPEG",
+            "413",
+            "503",
+            "Retry-After",
+        ):
+            assert part in ask
+        assert '"red" or "green"' in page.inner_text("[data-path='/api/reason']")
+
+
+def test_names_and_answers_from_weights_are_text(browser: "Browser", tmp_path: Path) -> None:
+    """A weights file may hold anything: shown as it is, and never read as HTML."""
+    from bcn.training.weights import load_model, write_weights
+
+    model, description = load_model(digit_weights())
+    markup = "<img src=x onerror=alert(1)>"
+    description |= {"answers": [f"{markup}{digit}" for digit in range(10)], "scale": markup}
+    write_weights(tmp_path / "digits.safetensors", model.state_dict(), description)
+    with serving(scene_run(), tmp_path / "digits.safetensors") as (address, _), open_page(browser, address) as page:
+        page.click("#tab-find")
+        page.focus("#pad")
+        page.keyboard.press("1")
+        page.wait_for_selector("#detections .big")
+        assert page.inner_text("#detections .big").startswith(f"{markup}7 ")
+        assert f"({markup})" in page.inner_text("#detections h2")
+        assert page.locator("#detections img").count() == 0

@@ -95,7 +95,7 @@ def test_the_page_answers_without_a_server_behind_it(browser: "Browser", site: s
         "/model.json",
         "/model.onnx",
         *(f"/{name}" for name in RUNTIME),
-    } | {f"/{name}.js" for name in ("main", "engine", "local", "reason", "scenes", "find", "see")}
+    } | {f"/{name}.js" for name in ("main", "dom", "engine", "local", "reason", "scenes", "find", "see")}
 
 
 @needs_chromium

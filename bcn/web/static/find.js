@@ -1,7 +1,8 @@
 // The Find panel: draw a digit anywhere; each loaded model classifies and localises it.
 
+import { byId, element, svg } from "./dom.js";
+
 const SIDE = 128;
-const byId = (id) => document.getElementById(id);
 
 export function startFind(engine, latest) {
   const pad = byId("pad"), canvas = byId("ink"), pen = canvas.getContext("2d", { willReadFrequently: true });
@@ -75,16 +76,22 @@ export function startFind(engine, latest) {
 
   function draw() {
     drawMap();
-    if (!detections.length) {
-      byId("detections").innerHTML = "<p>Draw a digit: its class and its centre appear here.</p>";
-      return;
-    }
-    byId("detections").innerHTML = detections.map((each) => {
-      const candidates = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer));
-      const where = each.centre ? `, centre ${marker(each)} at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}` : "";
-      const bars = candidates.map((s) => `<span>${s.answer}</span><i style="width:${100 * s.probability}%"></i><span class="percent">${percent(s.probability)}</span>`);
-      return `<div><h2>${title(each)} <span class="hint">${each.model} (${each.scale})</span></h2><p class="big" data-model="${each.model}">${each.answer} <span class="hint">${percent(each.probability)}${where}</span></p><div class="bars">${bars.join("")}</div></div>`;
-    }).join("");
+    const empty = element("p", {}, "Draw a digit: its class and its centre appear here.");
+    byId("detections").replaceChildren(...(detections.length ? detections.map(describe) : [empty]));
+  }
+  function describe(each) {
+    const candidates = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer));
+    const where = each.centre ? `, centre ${marker(each)} at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}` : "";
+    const bars = candidates.flatMap(({ answer, probability }) => {
+      const bar = element("i");
+      bar.style.width = `${100 * probability}%`;
+      return [element("span", {}, answer), bar, element("span", { class: "percent" }, percent(probability))];
+    });
+    const hint = (text) => element("span", { class: "hint" }, text);
+    return element("div", {},
+      element("h2", {}, `${title(each)} `, hint(`${each.model} (${each.scale})`)),
+      element("p", { class: "big", "data-model": each.model }, `${each.answer} `, hint(`${percent(each.probability)}${where}`)),
+      element("div", { class: "bars" }, ...bars));
   }
 
   function drawMap() {
@@ -96,16 +103,16 @@ export function startFind(engine, latest) {
         const largest = Math.max(...counts.values()), step = SIDE / each.broadcast.columns;
         for (const [position, count] of counts) {
           const x = (position % each.broadcast.columns) * step, y = Math.floor(position / each.broadcast.columns) * step;
-          parts.push(`<rect class="map" x="${x}" y="${y}" width="${step}" height="${step}" fill-opacity="${0.3 + 0.6 * Math.sqrt(count / largest)}"/>`);
+          parts.push(svg("rect", { class: "map", x, y, width: step, height: step, "fill-opacity": 0.3 + 0.6 * Math.sqrt(count / largest) }));
         }
       }
       if (each.centre) {
         const [x, y] = each.centre.map((part) => part * SIDE), d = each.has_bcn ? "M-7 0H7M0 -7V7" : "M-5 -5L5 5M-5 5L5 -5";
         for (const name of ["cross under", each.has_bcn ? "cross" : "cross baseline"])
-          parts.push(`<path class="${name}" d="${d}" transform="translate(${x} ${y})"/>`);
+          parts.push(svg("path", { class: name, d, transform: `translate(${x} ${y})` }));
       }
     }
-    byId("find-map").innerHTML = parts.join("");
+    byId("find-map").replaceChildren(...parts);
   }
 
   byId("clear").onclick = () => { stamp = null; clear(); send(); };

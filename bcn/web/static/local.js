@@ -63,4 +63,4 @@ function rank(logits, names) {
   return names.map((answer, n) => ({ answer, probability: weights[n] / sum })).sort((a, b) => b.probability - a.probability);
 }
 
-export const footer = "The model runs in this browser, with onnxruntime-web; the page needs a server for its files alone.";
+export const footer = ["The model runs in this browser, with onnxruntime-web; the page needs a server for its files alone."];

@@ -1,5 +1,6 @@
 // Starts the page: tabs, the notice about a lost connection, and the panels that have weights.
 
+import { element } from "./dom.js";
 import { startReason } from "./reason.js";
 import { startFind } from "./find.js";
 import { startSee } from "./see.js";
@@ -58,19 +59,21 @@ export function latest(job) {
   };
 }
 
-function showPanel(panel, usable, explanation) {
+function showPanel(panel, usable, explanation = []) {
   const [empty, columns] = panel.querySelectorAll(".empty, .columns");
   empty.hidden = usable;
   columns.hidden = !usable;
-  if (!usable) empty.innerHTML = explanation;
+  if (!usable) empty.replaceChildren(...explanation);
 }
 
 const start = latest(async () => {
   const weights = await engine.weights();
   const ofFamily = (family) => weights.filter((each) => each.family === family);
   const scenes = ofFamily("sort-of-clevr"), digits = ofFamily("scaled-mnist"), rendered = ofFamily("clevr");
-  const hint = (dataset, recipe) =>
-    `No ${dataset} weights are loaded. Train some with <code>bcn train ${recipe}</code> and give the run's directory: <code>bcn serve --weights RUN</code>.`;
+  const hint = (dataset, recipe) => [
+    `No ${dataset} weights are loaded. Train some with `, element("code", {}, `bcn train ${recipe}`),
+    " and give the run's directory: ", element("code", {}, "bcn serve --weights RUN"), ".",
+  ];
   showPanel(document.getElementById("reason"), scenes.length > 0, hint("Sort-of-CLEVR", "table3/multirn-h"));
   showPanel(document.getElementById("find"), digits.length > 0, hint("Scaled-MNIST", "table1/bcn"));
   if (rendered.length) { showPanel(document.getElementById("see"), true); startSee(engine, rendered, latest); }
@@ -80,5 +83,5 @@ const start = latest(async () => {
 });
 
 startTabs();
-document.getElementById("footer").innerHTML = engine.footer;
+document.getElementById("footer").replaceChildren(...engine.footer);
 start();

@@ -1,5 +1,6 @@
 // The Reason panel: a scene to drag, all 36 answers, a free question, the activation map, and the channels of the BCN.
 
+import { byId, element, svg } from "./dom.js";
 import { COLOURS, RADIUS, RGB, SIDE, halfWidth } from "./scenes.js";
 
 const GRID_COLUMNS = 32, TIMES_KEPT = 100;
@@ -10,15 +11,7 @@ const KINDS = {
   closest: "Shape of the closest?", furthest: "Shape of the furthest?", count: "How many of its shape?",
 };
 const rgb = (colour) => `rgb(${RGB[colour]})`;
-const byId = (id) => document.getElementById(id);
 const percent = (probability) => `${(100 * probability).toFixed(probability > 0.9995 || probability < 0.0005 ? 0 : 1)}\u00a0%`;
-
-function svg(name, attributes = {}, parent = null) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  parent?.append(element);
-  return element;
-}
 
 export function startReason(engine, weights, latest) {
   const picture = byId("scene"), table = byId("answers"), map = svg("g", { class: "map" });
@@ -27,9 +20,10 @@ export function startReason(engine, weights, latest) {
 
   // The scene, pixel for pixel as the model sees it
   const nodes = Object.fromEntries(COLOURS.map((colour) => {
-    const group = svg("g", { class: "object", tabindex: 0, role: "button", "data-colour": colour }, picture);
-    svg("path", { fill: rgb(colour), class: "body" }, group);
-    svg("rect", { class: "ring", x: -6.3, y: -6.3, width: 13.6, height: 13.6, rx: 1 }, group);
+    const body = svg("path", { fill: rgb(colour), class: "body" });
+    const ring = svg("rect", { class: "ring", x: -6.3, y: -6.3, width: 13.6, height: 13.6, rx: 1 });
+    const group = svg("g", { class: "object", tabindex: 0, role: "button", "data-colour": colour }, body, ring);
+    picture.append(group);
     group.addEventListener("pointerdown", (event) => {
       // the selected object is dragged even from under another, so that an object dropped there can be moved on
       const at = pixel(event), target = selected && covers(objectOf(selected), at) ? selected : colour, object = objectOf(target);
@@ -52,8 +46,9 @@ export function startReason(engine, weights, latest) {
   }));
   picture.append(map);
   const labels = Object.fromEntries(Object.entries(MARK).map(([colour, mark]) => {
-    const label = svg("text", { x: 0.5, y: 0.7, "aria-hidden": true, fill: ["blue", "gray", "red"].includes(colour) ? "#fff" : "#000" }, picture);
-    label.textContent = mark;
+    const ink = ["blue", "gray", "red"].includes(colour) ? "#fff" : "#000";
+    const label = svg("text", { x: 0.5, y: 0.7, "aria-hidden": true, fill: ink }, mark);
+    picture.append(label);
     return [colour, label];
   }));
   const pixel = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
@@ -119,11 +114,14 @@ export function startReason(engine, weights, latest) {
 
   function buildTable() {
     const head = table.tHead.insertRow();
-    head.innerHTML = "<th></th>" + COLOURS.map((colour) =>
-      `<th scope="col"><span class="swatch" data-colour="${colour}" style="background:${rgb(colour)}"></span>${colour}</th>`).join("");
+    head.append(element("th"), ...COLOURS.map((colour) => {
+      const swatch = element("span", { class: "swatch", "data-colour": colour });
+      swatch.style.background = rgb(colour);
+      return element("th", { scope: "col" }, swatch, colour);
+    }));
     for (const [kind, title] of Object.entries(KINDS)) {
       const row = table.tBodies[0].insertRow();
-      row.innerHTML = `<th scope="row">${title}</th>`;
+      row.append(element("th", { scope: "row" }, title));
       for (const colour of COLOURS) {
         const button = document.createElement("button");
         Object.assign(button.dataset, { kind, colour });
@@ -154,7 +152,8 @@ export function startReason(engine, weights, latest) {
       const label = `${each.question} ${each.answer}, ${percent(each.probability)}, ${right ? "right" : `wrong: ${each.truth}`}`;
       if (button.getAttribute("aria-label") !== label) {
         button.className = right ? "right" : "wrong";
-        button.innerHTML = right ? `✓ ${each.answer}<small>${percent(each.probability)}</small>` : `✗ ${each.answer}<small>is ${each.truth}</small>`;
+        button.replaceChildren(
+          `${right ? "✓" : "✗"} ${each.answer}`, element("small", {}, right ? percent(each.probability) : `is ${each.truth}`));
         button.setAttribute("aria-label", label);
       }
       const isShown = shown?.kind === each.kind && shown?.colour === each.colour;
@@ -162,7 +161,7 @@ export function startReason(engine, weights, latest) {
       if (isShown) byId("detail").textContent = describe(each);
     }
     const right = answers.filter((each) => each.answer === each.truth).length;
-    byId("score").innerHTML = `<b>${right} of ${answers.length} right</b>`;
+    byId("score").replaceChildren(element("b", {}, `${right} of ${answers.length} right`));
   }
   const describe = (each) =>
     `${each.question} ${each.answer}, ${percent(each.probability)} (then ${each.others.slice(0, 2).map((o) => `${o.answer} ${percent(o.probability)}`).join(", ")}). ` +
@@ -181,8 +180,8 @@ export function startReason(engine, weights, latest) {
     for (const [position, count] of counts) {
       const [x, y] = toPixel(position), half = stride() / 2;
       const left = Math.max(0, x + 0.5 - half), top = Math.max(0, y + 0.5 - half);
-      const cell = svg("rect", { x: left, y: top, width: x + 0.5 + half - left, height: y + 0.5 + half - top, "fill-opacity": 0.15 + 0.6 * Math.sqrt(count / largest) }, map);
-      svg("title", {}, cell).textContent = `${count} channels`;
+      const box = { x: left, y: top, width: x + 0.5 + half - left, height: y + 0.5 + half - top };
+      map.append(svg("rect", { ...box, "fill-opacity": 0.15 + 0.6 * Math.sqrt(count / largest) }, svg("title", {}, `${count} channels`)));
     }
   }
 

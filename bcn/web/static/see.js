@@ -1,6 +1,7 @@
 // The See panel: free-text questions about a rendered scene or a picture of the user's.
 
-const byId = (id) => document.getElementById(id);
+import { byId } from "./dom.js";
+
 const percent = (probability) => `${(100 * probability).toFixed(1)}\u00a0%`;
 
 export function startSee(engine, weights, latest) {

@@ -1,5 +1,7 @@
 // The engine of the page when `bcn serve` runs: every call goes to its JSON interface.
 
+import { element } from "./dom.js";
+
 export class Offline extends Error {}
 
 async function call(path, options) {
@@ -26,4 +28,4 @@ export const find = (image) =>
   call("api/find", { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
 export const ask = (image, question, weights) =>
   call(`api/ask?${new URLSearchParams({ question, weights })}`, { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
-export const footer = 'The JSON interface of this page is described in <a href="openapi.json">openapi.json</a>.';
+export const footer = ["The JSON interface of this page is described in ", element("a", { href: "docs" }, "docs"), "."];

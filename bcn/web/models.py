@@ -1,0 +1,58 @@
+"""The models that the server was started with: chosen by name or family, and warmed up."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bcn.errors import BcnError
+from bcn.inference import DEFAULT_WEIGHTS
+from bcn.inference.reasoner import Reasoner
+from bcn.web.scenes import answer_scene, random_scene
+from bcn.web.schema import SceneRequest
+
+LISTED = "/api/weights lists the loaded ones"
+
+
+class LoadedModels:
+    """The reasoners that the server was started with, in that order."""
+
+    def __init__(self, reasoners: Sequence[Reasoner]) -> None:
+        self.reasoners = reasoners
+        self._default_first = sorted(reasoners, key=lambda reasoner: reasoner.name != DEFAULT_WEIGHTS)
+
+    def of_family(self, family: str, name: str | None) -> list[Reasoner]:
+        """All of a family, or the one with this name."""
+        chosen = [
+            reasoner for reasoner in self._default_first if reasoner.family == family and name in (None, reasoner.name)
+        ]
+        if not chosen:
+            raise BcnError(f"no weights for {family}{_called(name)} are loaded: {LISTED}")
+        return chosen
+
+    def classifiers(self, name: str | None) -> list[Reasoner]:
+        """All of Scaled-MNIST, or the one with this name, if it takes no questions."""
+        named = [reasoner for reasoner in self.reasoners if not reasoner.takes_questions and reasoner.name == name]
+        return named or self.of_family("scaled-mnist", name)
+
+    def question_answerer(self, name: str | None) -> Reasoner:
+        """The one with this name; without a name the one that `bcn ask` takes, or else the first."""
+        for reasoner in self._default_first:
+            if reasoner.takes_questions and name in (None, reasoner.name):
+                return reasoner
+        raise BcnError(f"no weights{_called(name)} that take questions are loaded: {LISTED}")
+
+
+def warm_up(reasoners: Sequence[Reasoner]) -> None:
+    """Answer once with every model, so that no client waits for what is imported or allocated only once."""
+    blank = np.zeros((75, 75, 3), np.uint8)
+    for reasoner in reasoners:
+        if reasoner.family == "sort-of-clevr":
+            answer_scene(reasoner, SceneRequest(objects=random_scene(0), questions=None, weights=None))
+        elif reasoner.takes_words:
+            reasoner.ask(blank, reasoner.description["words"][0])
+        else:
+            reasoner.find(blank)
+
+
+def _called(name: str | None) -> str:
+    return "" if name is None else f" called {name!r}"
