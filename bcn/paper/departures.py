@@ -11,6 +11,11 @@ from typing import Any
 from bcn.paper.recipes.row import Row
 from bcn.training.recipe import Auxiliary, Optim, Recipe, Scale
 
+INITIALISATIONS = {
+    "default": "PyTorch's",
+    "positive-bias": "PyTorch's, with biases that start every channel of the BCN above zero",
+    "balanced": "variance-balanced on 256 training images",
+}
 OPTIMISERS = {"sgd": "SGD", "adam": "Adam", "muon": "Muon"}
 
 
@@ -97,6 +102,16 @@ def _auxiliary(ours: Recipe, paper: Recipe) -> str:
     )
 
 
+def _arguments(ours: Recipe, paper: Recipe) -> str:
+    differing = dict(set(ours.arguments) - set(paper.arguments))
+    sentences = {
+        "sizes": "no BCN",
+        "final_relu": "no ReLU after the last convolution of the BCN",
+        "negative_slope": f"a leaky ReLU of slope {differing.get('negative_slope')} after the BCN's last convolution",
+    }
+    return "; ".join(sentences[name] for name in differing)
+
+
 TOPICS: dict[str, tuple[tuple[str, ...], Callable[[Recipe, Recipe], str]]] = {
     "data": (("data.name",), lambda ours, paper: f"data set `{ours.data.name}` instead of `{paper.data.name}`"),
     "images": (("data.train", "data.val", "data.test"), _images),
@@ -156,6 +171,15 @@ TOPICS: dict[str, tuple[tuple[str, ...], Callable[[Recipe, Recipe], str]]] = {
             "augmentation: translations by up to 1/16 of the image and horizontal flips, with left and "
             "right exchanged in the questions"
         ),
+    ),
+    "BCN": (("arguments",), _arguments),
+    "initialisation": (
+        ("initialisation",),
+        lambda ours, paper: f"initial weights: {INITIALISATIONS[ours.initialisation]}; the paper gives none",
+    ),
+    "batching": (
+        ("batch_of",),
+        lambda ours, paper: "a batch is of image-question pairs drawn independently; the paper does not say",
     ),
     "auxiliary supervision": (("auxiliary.object_epochs", "auxiliary.referent_epochs"), _auxiliary),
     "word embeddings": (

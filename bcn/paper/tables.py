@@ -10,6 +10,7 @@ from bcn.paper.recipes import (
     ablation,
     batch32,
     bcn_size,
+    broadcast_study,
     deformation,
     stream,
     table1,
@@ -95,6 +96,14 @@ TABLES = {
             _QUESTIONS,
             batch32.ROWS,
             _OURS.format("these models"),
+        ),
+        Table(
+            "broadcast",
+            "Ours: what a BCN is worth, and when",
+            None,
+            _QUESTIONS,
+            broadcast_study.ROWS,
+            _OURS.format("`multirn` and `multirn-h`"),
         ),
         Table(
             "stream",

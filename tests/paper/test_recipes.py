@@ -157,7 +157,8 @@ def trainable() -> Iterator[Any]:
 def test_smoke_recipe_trains(recipe: Recipe, tmp_path: Path) -> None:
     record = train(recipe, seed=0, runs=tmp_path)
     assert recipe.data.train
-    per_epoch = recipe.data.train // recipe.batch_size
+    samples = recipe.data.train * {"images": 1, "pairs": 20}[recipe.batch_of]
+    per_epoch = samples // recipe.batch_size
     assert record["steps"] == recipe.epochs * per_epoch > 0
     assert record["overridden"] is False
     assert set(record["metrics"]) == {"test", *recipe.data.tests}
