@@ -90,12 +90,15 @@ def report(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results/tables.md"),
     results: ResultsOption = Path("results"),
 ) -> None:
-    """Write the page with every table, the paper's numbers next to ours, and the page of the benchmarks."""
+    """Write the page with every table, the paper's numbers next to ours, and those of the benchmarks and the study."""
     from bcn.paper.measurements import write_measurements
     from bcn.paper.page import write_page
+    from bcn.paper.study import write_study
 
-    pages = write_page(out, results)
-    print(*pages, *write_measurements(out.with_name("measurements.md"), results / "bench"), sep="\n")
+    written = write_page(out, results)
+    written += write_measurements(out.with_name("measurements.md"), results / "bench")
+    written += write_study(out.with_name("broadcast.md"), results)
+    print(*written, sep="\n")
 
 
 @app.command()

@@ -40,6 +40,8 @@ def write_page(page: Path, results: Path) -> list[Path]:
         raise BcnError(f"{results} has no records of finished runs: give a directory that has some with --results")
     written, parts = [page], [INTRODUCTION]
     for table in TABLES.values():
+        if table.name == "broadcast":  # a page of its own
+            continue
         parts.append(f"## {table.title}\n")
         scales = [scale for scale in ("paper", "cpu") if any(line.results for line in lines_of(table, scale, results))]
         for scale in scales or ["cpu"]:

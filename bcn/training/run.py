@@ -17,7 +17,7 @@ from bcn.training.environment import commit, machine, versions
 from bcn.training.event_log import EventLog
 from bcn.training.recipe import Recipe, fingerprint, from_json
 
-CURVE_POINTS = 40
+CURVE_POINTS = 60
 """of a record's curve: enough to see it, few enough to commit"""
 MANIFEST = ("recipe", "seed", "overridden", "overrides", "threads", "ranks")
 RECORD = ("run", "metrics", "ranks", "seconds", "cpu_seconds", "best_epoch", "commit")
