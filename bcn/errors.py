@@ -7,6 +7,9 @@ from difflib import get_close_matches
 class BcnError(Exception):
     """One sentence: what was given, what is accepted, what to do. The command line prints it and exits with 2."""
 
+    reporter = 0
+    """which of the processes that torchrun started on a machine prints it: all refuse for the same reason"""
+
 
 def install_extra(extra: str) -> str:
     """The command that installs an extra. On the package index, `bcn` is somebody else's project.

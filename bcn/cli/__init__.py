@@ -24,8 +24,7 @@ def main() -> None:
     try:
         app()
     except BcnError as error:
-        # Of the processes that torchrun started on a machine, one speaks: all refuse for the same reason.
-        if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("LOCAL_RANK", "0") == "0":
+        if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("LOCAL_RANK", "0") == str(error.reporter):
             print(f"bcn: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:

@@ -32,6 +32,7 @@ def train(
     device: DeviceOption = None,
     save_minutes: Annotated[float, typer.Option(min=0, help="Minutes between checkpoints within an epoch.")] = 5.0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.01, help="Minutes to wait for a rank that does not answer.")] = 30.0,
 ) -> None:
     """Train a recipe. The same command resumes a run that was stopped, and shows a finished one."""
     from bcn.cli.metrics import print_metrics
@@ -52,6 +53,7 @@ def train(
             overrides=changes,
             save_minutes=save_minutes,
             tensorboard=tensorboard,
+            timeout_minutes=timeout,
         )
     except Interrupted as stopped:
         leave(stopped)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ NUMBERS = (*TORCHRUN[:4], "MASTER_PORT")
 OTHER_LAUNCHERS = {"SLURM_STEP_NUM_TASKS": "srun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpiexec"}
 LOST = ("peer", "gloo", "NCCL", "Broken pipe")
 """words in the errors of a collective whose other side is gone"""
+TIMEOUT_MINUTES = 30.0
+PATIENCE_SECONDS = 30.0
+"""how much later than the first of the other ranks the last of them may have begun to wait for one that is silent"""
 
 
 @dataclass(frozen=True)
@@ -125,13 +129,14 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks | None:
 
 
 @contextmanager
-def process_group(device: str | None = None) -> Iterator[Ranks]:
+def process_group(device: str | None = None, *, timeout_minutes: float = TIMEOUT_MINUTES) -> Iterator[Ranks]:
     """Join the other processes, check that they are all there, and leave them at the end.
 
     Others only see that a rank is gone. The first to leave puts its reason into the store, and all end with that.
 
     Args:
         device: where the ranks compute, see `find_device`.
+        timeout_minutes: how long the others wait for a rank before they name it and end.
     """
     ranks = read_ranks()
     if ranks is None:
@@ -142,9 +147,10 @@ def process_group(device: str | None = None) -> Iterator[Ranks]:
     if ranks.device.type == "cuda":
         torch.cuda.set_device(ranks.device)
     backend = "cpu:gloo,cuda:nccl" if ranks.device.type == "cuda" else "gloo"
+    timeout = timedelta(minutes=timeout_minutes)
     try:
-        store = _store(ranks)
-        dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world)
+        store = _store(ranks, timeout)
+        dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world, timeout=timeout)
     except RuntimeError as error:
         place, reason = ":".join(os.environ[name] for name in TORCHRUN[4:]), str(error).split("\n")[0]
         raise BcnError(f"rank {ranks.rank} of {ranks.world} found no others at {place} ({reason})") from error
@@ -161,27 +167,55 @@ def process_group(device: str | None = None) -> Iterator[Ranks]:
     except RuntimeError as error:
         if not any(word in str(error) for word in LOST):
             raise
-        unknown = BcnError("another process of this run ended; the same command goes on from the checkpoint")
-        raise _read_reason(store) or unknown from error
+        cause = _read_reason(store) or _find_silent(store, ranks, timeout, error)
+        _write_reason(store, cause)
+        raise cause from error
     finally:
         dist.destroy_process_group()
 
 
+def _find_silent(store: Any, ranks: Ranks, timeout: timedelta, error: RuntimeError) -> BcnError:
+    """What to say of a failed collective: the ranks that wait write that they do, so those that did not are silent."""
+    silent = []
+    if "timed out" in str(error).lower():
+        waiting = [f"waiting-{rank}" for rank in range(ranks.world)]
+        with suppress(RuntimeError):  # a store that is gone as well, or a rank that does not come
+            store.set(waiting[ranks.rank], "")
+            store.wait(waiting, min(timeout, timedelta(seconds=PATIENCE_SECONDS)))
+        with suppress(RuntimeError):
+            silent = [rank for rank, key in enumerate(waiting) if not store.check([key])]
+    if not silent:
+        return BcnError("another process of this run ended; the same command goes on from the checkpoint")
+    reason = BcnError(
+        f"rank {' and '.join(map(str, silent))} did not answer for {timeout.total_seconds() / 60:g} minutes: see what "
+        "holds it up (its machine, its disk, the network), or give a longer --timeout; the same command goes on from "
+        "the checkpoint"
+    )
+    first = ranks.rank - ranks.local_rank
+    reason.reporter = min(rank - first for rank in range(first, first + ranks.local_world) if rank not in silent)
+    return reason
+
+
 def _write_reason(store: Any, reason: BcnError | Interrupted) -> None:
     with suppress(RuntimeError):  # a store that is gone as well
-        store.set("left", json.dumps([reason.signal if isinstance(reason, Interrupted) else 0, str(reason)]))
+        signal, reporter = (reason.signal, 0) if isinstance(reason, Interrupted) else (0, reason.reporter)
+        store.set("left", json.dumps([signal, reporter, str(reason)]))
         store.get("left")  # it has arrived before anyone can see that this process is gone
 
 
 def _read_reason(store: Any) -> BcnError | Interrupted | None:
     with suppress(RuntimeError):
         if store.check(["left"]):
-            signal, sentence = json.loads(store.get("left"))
-            return Interrupted(signal) if signal else BcnError(sentence)
+            signal, reporter, sentence = json.loads(store.get("left"))
+            if signal:
+                return Interrupted(signal)
+            reason = BcnError(sentence)
+            reason.reporter = reporter
+            return reason
     return None
 
 
-def _store(ranks: Ranks) -> Any:
+def _store(ranks: Ranks, timeout: timedelta) -> Any:
     """Where the ranks find each other.
 
     torchrun's own store outlives a restart, and gloo would find the addresses of dead processes in it: so every attempt
@@ -191,6 +225,7 @@ def _store(ranks: Ranks) -> Any:
     """
     host, port, agents = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), ranks.world // ranks.local_world
     kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = dist.TCPStore(host, port, ranks.world, is_master=ranks.is_main and not kept)  # type: ignore[attr-defined]
+    master = ranks.is_main and not kept
+    store = dist.TCPStore(host, port, ranks.world, is_master=master, timeout=timeout)  # type: ignore[attr-defined]
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if agents == 1 else "0"
     return dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]

@@ -1,9 +1,13 @@
-"""Ctrl-C and SIGTERM: finish the step, save, exit. A second one exits at once."""
+"""Ctrl-C, SIGTERM and SIGHUP (a terminal that is closed): finish the step, save, exit. A second one exits at once."""
 
+import os
 import signal
 import threading
 from types import FrameType
 from typing import Self
+
+STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Windows has no SIGHUP"""
 
 
 class Interrupted(Exception):
@@ -23,7 +27,10 @@ class Stop:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._handlers = {number: signal.signal(number, self._record) for number in (signal.SIGINT, signal.SIGTERM)}
+            for number in STOPPING:
+                # A SIGHUP that is ignored from the start is nohup's wish.
+                if signal.Signals(number).name != "SIGHUP" or signal.getsignal(number) is not signal.SIG_IGN:
+                    self._handlers[number] = signal.signal(number, self._record)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -36,8 +43,20 @@ class Stop:
     def _record(self, number: int, frame: FrameType | None) -> None:
         self.requested = number
         self._restore()
+        _leave_closed_terminal()
 
     def _restore(self) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         self._handlers = {}
+
+
+def _leave_closed_terminal() -> None:
+    """Discard what is printed where a terminal is gone: it would be an error, and the state not saved."""
+    for stream in (1, 2):
+        try:
+            os.write(stream, b"")
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream)
+            os.close(nowhere)

@@ -23,7 +23,7 @@ from bcn.models.balance import balance_broadcast, junctions, raise_bias
 from bcn.training.broadcast_probe import ablate, probe
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.description import describe_weights
-from bcn.training.distributed import Ranks, process_group
+from bcn.training.distributed import TIMEOUT_MINUTES, Ranks, process_group
 from bcn.training.environment import default_threads, flush_denormals, keep_memory
 from bcn.training.forward import check_fit, move_to
 from bcn.training.interrupts import Interrupted, Stop
@@ -289,6 +289,7 @@ def train(
     overrides: Sequence[str] = (),
     save_minutes: float = 5.0,
     tensorboard: bool = False,
+    timeout_minutes: float = TIMEOUT_MINUTES,
 ) -> dict[str, Any]:
     """Train a recipe to its end and return its record; the same call goes on with a run that was stopped.
 
@@ -300,12 +301,13 @@ def train(
         threads: those that the run began with by default; of a new run, the cores divided by the ranks.
         device: where it runs, see `find_device`.
         overrides: the assignments that made the recipe differ from its table's row; they are recorded, not applied.
+        timeout_minutes: how long the processes of torchrun wait for one that does not answer.
     """
     check(recipe)
     if not 0 <= seed < 2**63:
         raise BcnError(f"seed {seed}: a seed is a whole number from 0 to 2^63 - 1")
     keep_memory()
-    with flush_denormals(), process_group(device) as ranks:
+    with flush_denormals(), process_group(device, timeout_minutes=timeout_minutes) as ranks:
         splits, record = _open(recipe, seed, runs, data, threads, ranks)
         if record is None:
             starting = _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, tensorboard)

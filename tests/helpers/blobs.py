@@ -2,7 +2,8 @@
 
 `python tests/blobs.py train blobs/plain --scale smoke` is `bcn train` with the data set, models and recipes of this
 file. BLOBS_LOG=DIR writes the indices that each rank reads; BLOBS_KILL=N kills rank 1 at its Nth batch, once;
-BLOBS_MISSING=RANK lets that rank have no data; BLOBS_TORN=N lets rank 1 refuse its Nth batch.
+BLOBS_MISSING=RANK lets that rank have no data; BLOBS_TORN=N lets rank 1 refuse its Nth batch, BLOBS_HANG=N
+wait for ever before it.
 """
 
 import operator
@@ -45,6 +46,9 @@ class Blobs(ArrayDataset):
                 file.write(" ".join(map(str, index)) + "\n")
         if (rank, attempt) == ("1", "0") and os.environ.get("BLOBS_KILL") == str(self.read):
             os.kill(os.getpid(), signal.SIGKILL)
+        if rank == "1" and os.environ.get("BLOBS_HANG") == str(self.read):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # for torchrun to end it at once
+            signal.pause()
         if rank == "1" and os.environ.get("BLOBS_TORN") == str(self.read):
             raise BcnError(f"batch {self.read} is torn")
 

@@ -1,9 +1,13 @@
 """Several processes: real torchrun launches over gloo against one process. Each costs seconds, so there are few."""
 
 import json
+import multiprocessing
+import os
 import re
+import signal
 import subprocess
 import sys
+from multiprocessing.queues import Queue
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,7 @@ from helpers.runs import assert_same
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bcn.errors import BcnError
-from bcn.training.distributed import Ranks, read_ranks
+from bcn.training.distributed import Ranks, process_group, read_ranks
 from bcn.training.run import run_id
 from bcn.training.weights import read_weights
 
@@ -22,6 +26,7 @@ COMMAND = str(Path(__file__).parents[1] / "helpers" / "blobs.py")
 TRAIN = ("train", "blobs/plain", "--scale", "smoke", "--threads", "1", "--save-minutes", "1000", "--runs")
 TWO = ("--standalone", "--nproc-per-node=2")
 RUN = run_id(plain("smoke"), 0)
+FORK = multiprocessing.get_context("fork")  # a new interpreter would spend seconds on importing torch
 
 
 def begin(*arguments: str, torchrun: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
@@ -108,6 +113,44 @@ def test_a_refusal_of_another_rank_in_the_middle_is_what_the_first_one_says(tmp_
     said = "".join(finish(begin(*TRAIN, str(tmp_path), torchrun=TWO, BLOBS_TORN="13"), code=1))
     assert_refused_once(said, "batch 13 is torn")
     assert not (tmp_path / RUN / "record.json").exists()
+
+
+def test_a_rank_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    launch = begin(*TRAIN, str(tmp_path), "--timeout", "0.05", torchrun=TWO, BLOBS_HANG="13")
+    assert_refused_once(
+        "".join(finish(launch, code=1)),
+        "rank 1 did not answer for 0.05 minutes: see what holds it up (its machine, its disk, the network), or give a "
+        "longer --timeout; the same command goes on from the checkpoint",
+    )
+
+
+def join(rank: int, port: int, silent: int, messages: "Queue[tuple[int, str, int]]") -> None:
+    numbers = {"RANK": rank, "WORLD_SIZE": 3, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 3, "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in numbers.items()})
+    os.environ.update({"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_USE_AGENT_STORE": "True"})
+    try:
+        with process_group(timeout_minutes=0.03) as ranks:
+            if rank == silent:
+                signal.pause()
+            ranks.sum(torch.ones(1))
+    except BcnError as error:
+        messages.put((rank, str(error).split(":")[0], error.reporter))
+
+
+@pytest.mark.parametrize(("silent", "reporter"), [(0, 1), (2, 0)])
+def test_the_ranks_that_wait_agree_on_who_is_silent(silent: int, reporter: int) -> None:
+    """Of three, where each waits for another; the first that is not silent reports. The store is in this process."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    messages: Queue[tuple[int, str, int]] = FORK.Queue()
+    processes = [FORK.Process(target=join, args=(rank, store.port, silent, messages)) for rank in range(3)]
+    for process in processes:
+        process.start()
+    heard = sorted(messages.get(timeout=60) for _ in range(2))
+    for process in processes:
+        process.kill()
+        process.join()
+    sentence = f"rank {silent} did not answer for 0.03 minutes"
+    assert heard == [(rank, sentence, reporter) for rank in range(3) if rank != silent]
 
 
 def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(two: Path, tmp_path: Path) -> None:

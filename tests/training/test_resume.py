@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import pty
 import random
 import re
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -99,7 +101,7 @@ def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callab
     assert_same(killed / name, undisturbed / name)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_saves_and_tells_how_to_go_on(
     tmp_path: Path,
     number: signal.Signals,
@@ -122,6 +124,50 @@ def test_a_signal_saves_and_tells_how_to_go_on(
     train(normed("smoke"), seed=0, runs=tmp_path / "undisturbed", threads=1)
     assert_same(run, tmp_path / "undisturbed" / run.name)
     assert json.loads((run / "record.json").read_text())["sessions"] == 2
+
+
+def test_a_closed_terminal_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Printing to it is an error from then on, which must not keep the run from saving."""
+    monkeypatch.setattr("bcn.training.progress.PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "argv", ["bcn", "train", "blobs/normed", "--scale", "smoke", "--runs", str(tmp_path)])
+    child, terminal = pty.fork()
+    if child == 0:  # the leader of a session with that terminal, as a shell's command
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w") for stream in (1, 2))
+        step = Trainer.step
+
+        def wait_for_signal(self: Trainer, *arguments: Any, **options: Any) -> Tensor:
+            if self.state.position.step == 7:
+                sys.stderr.write("at step 7\n")
+                sys.stderr.flush()
+                signal.pause()
+            return step(self, *arguments, **options)
+
+        Trainer.step = wait_for_signal  # type: ignore[method-assign]
+        try:
+            main()
+        except SystemExit as exit:
+            os._exit(exit.code)  # type: ignore[arg-type]
+        finally:
+            os._exit(1)
+    said = b""
+    while b"at step 7" not in said:
+        said += os.read(terminal, 1024)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    assert list(tmp_path.glob("*/checkpoint/step-00000008.json"))
+
+
+def test_nohup_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert start(partial(train, plain("smoke"), seed=0, runs=tmp_path), 7, hang_up) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert list(tmp_path.glob("*/record.json"))
+
+
+def hang_up() -> None:
+    os.kill(os.getpid(), signal.SIGHUP)
 
 
 def stop_in_end_epoch(
