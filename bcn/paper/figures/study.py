@@ -1,7 +1,7 @@
 """What a BCN is worth, and when: relational validation error over the steps of every run of the study."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bcn.paper.figures.style import COLOURS, canvas, plain_logarithmic
 from bcn.paper.recipes.broadcast_study import REGIMES, VARIANTS
@@ -30,9 +30,9 @@ def draw(results: Path) -> "Figure":
         axis.grid(alpha=0.3)
         plain_logarithmic(axis)
     axes[0, 0].set_ylabel("relational validation error, %")
-    labels: dict[str, object] = {}
+    labels: dict[str, Any] = {}
     for axis in axes[0]:
         handles, names = axis.get_legend_handles_labels()
         labels |= dict(zip(names, handles, strict=True))
-    figure.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
