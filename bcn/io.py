@@ -155,7 +155,7 @@ def check_writable(path: Path) -> Path:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON with sorted keys, atomically."""
     with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, remedy: str) -> Any:
@@ -165,7 +165,7 @@ def read_json(path: Path, remedy: str) -> Any:
         remedy: what the error says to do about a file that is missing or damaged.
     """
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BcnError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from error
 

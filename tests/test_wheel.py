@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,9 @@ def test_the_wheel_has_weights_page_tables_and_compiled_loops(built: Path) -> No
     for suffix in ("inference/weights/index.json", "web/static/index.html", "paper/tables.toml", "py.typed"):
         assert f"bcn/{suffix}" in names
     assert any(name.startswith("bcn/inference/weights/") and name.endswith(".safetensors") for name in names)
+    assert wheel.name.split("-")[2:4] == ["py3", "none"]
     if shutil.which("cc"):
-        assert any(name.startswith("bcn/layers/fused/_pooled") for name in names)
+        assert {f"bcn/layers/fused/_{name}{EXTENSION_SUFFIXES[-1]}" for name in ("pooled", "resample")} <= names
     others = {name for name in names if not name.startswith(("bcn/", "bcn_torch-"))}
     assert not others
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import TextIOWrapper
 
 import typer
 
@@ -21,6 +22,8 @@ MAINTAINERS = "For maintainers"
 
 def main() -> None:
     """Run a command; bad input is one sentence on standard error and exit code 2."""
+    if isinstance(sys.stdout, TextIOWrapper):  # a Windows pipe is not UTF-8, and must not end a command at a "±"
+        sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except BcnError as error:

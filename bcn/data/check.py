@@ -12,7 +12,7 @@ from bcn.data.registry import DATASETS, find_entry, missing_files, open_dataset
 from bcn.data.vqa.check import check_questions
 from bcn.errors import BcnError, did_you_mean
 
-CHECKSUMS: dict[str, dict[str, str]] = tomllib.loads((files("bcn.data") / "checksums.toml").read_text())
+CHECKSUMS: dict[str, dict[str, str]] = tomllib.loads((files("bcn.data") / "checksums.toml").read_text(encoding="utf-8"))
 """of every split with a known one, by data set; an empty text where nobody has published one"""
 
 

@@ -135,7 +135,7 @@ def _verified(path: Path, shown: str | None = None) -> Path:
 
 def _fold(path: Path, number: int, images: int) -> np.ndarray:
     try:
-        fold = np.array(path.read_text().splitlines()[number].split(), dtype=np.intp)
+        fold = np.array(path.read_text(encoding="utf-8").splitlines()[number].split(), dtype=np.intp)
         if not len(fold) or fold.min() < 0 or fold.max() >= images:
             raise ValueError(f"it names other images than the {images:,} that there are")
     except (OSError, IndexError, ValueError) as error:

@@ -58,7 +58,7 @@ def write_predictions(predictions: list[Prediction], path: Path) -> None:
     else:
         text = "\n".join(prediction.answer for prediction in predictions)
     with atomic_write(path) as temporary:
-        temporary.write_text(text + "\n")
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def load_question_model(weights: Path, *, device: str | None = None) -> tuple[nn.Module, dict[str, Any], int]:

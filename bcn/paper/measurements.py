@@ -26,7 +26,7 @@ def write_measurements(page: Path, bench: Path) -> list[Path]:
     if not parts:
         return []
     with atomic_write(page) as temporary:
-        temporary.write_text("\n".join([INTRODUCTION, *parts]))
+        temporary.write_text("\n".join([INTRODUCTION, *parts]), encoding="utf-8")
     return [page]
 
 

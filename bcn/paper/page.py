@@ -56,7 +56,7 @@ def write_page(page: Path, results: Path) -> list[Path]:
                 parts.append(f"![{table.title}: the runs over their epochs](figures/{name}.png)\n")
     parts += [_sections(), _figures(page.parent)]
     with atomic_write(page) as temporary:
-        temporary.write_text("\n".join(part for part in parts if part))
+        temporary.write_text("\n".join(part for part in parts if part), encoding="utf-8")
     return written
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 @cache
 def _tables() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("tables.toml").read_text())
+    return tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 
 
 def published_rows(table: str) -> dict[str, dict[str, Any]]:

@@ -45,7 +45,7 @@ def write_table(table: Table, scale: str, results: Path) -> tuple[str, list[Path
     paths = [results / table.name / f"{scale}.md", results / table.name / f"{scale}.csv"]
     for path, content in zip(paths, (f"# {table.title}\n\n{text}", as_csv(table, scale, lines)), strict=True):
         with atomic_write(path) as temporary:
-            temporary.write_text(content)
+            temporary.write_text(content, encoding="utf-8")
     return text, paths
 
 

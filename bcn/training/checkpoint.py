@@ -50,7 +50,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
     names = _names(folder)
     for name in reversed(names):
         try:
-            checksums = json.loads(name.with_suffix(".json").read_text())
+            checksums = json.loads(name.with_suffix(".json").read_text(encoding="utf-8"))
             content = {suffix: name.with_suffix(suffix).read_bytes() for suffix in (".safetensors", ".pt")}
             for suffix, part in ((".safetensors", "weights"), (".pt", "state")):
                 if hashlib.sha256(content[suffix]).hexdigest() != checksums[part]:

@@ -78,7 +78,9 @@ def machine() -> dict[str, Any]:
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [
-            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+            line.partition(":")[2].strip()
+            for line in info.read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
         ]
         name = names[0] if names else name
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None

@@ -129,7 +129,10 @@ def join(directory: Path, spec: SplitSpec, images: int) -> bool:
         return True
     with locked(directory / "parts" / f"{spec.split}.lock"):
         for key in outdated():
-            with atomic_write(_joined_files(directory, spec)[key]) as temporary, open(temporary, "w") as file:
+            with (
+                atomic_write(_joined_files(directory, spec)[key]) as temporary,
+                open(temporary, "w", encoding="utf-8") as file,
+            ):
                 file.write(first_lines[key])
                 for position, text in enumerate(_entries(directory, spec, parts, key)):
                     file.write(",\n" * (position > 0) + text)
@@ -181,7 +184,7 @@ def _image_file(directory: Path, spec: SplitSpec, index: int) -> Path:
 
 
 def _first_line(path: Path) -> str:
-    with open(path) as file:
+    with open(path, encoding="utf-8") as file:
         return file.readline()
 
 
@@ -197,7 +200,7 @@ def _read_header(path: Path) -> Any:
 
 def _is_written(directory: Path, spec: SplitSpec, indices: range) -> bool:
     path = _part_file(directory, spec, indices)
-    return path.exists() and path.read_text().count("\n") > len(indices)  # the first line is the header
+    return path.exists() and path.read_text(encoding="utf-8").count("\n") > len(indices)  # the first line is the header
 
 
 def _is_whole(directory: Path, spec: SplitSpec, indices: range) -> bool:
@@ -209,7 +212,7 @@ def _entries(directory: Path, spec: SplitSpec, parts: list[range], key: str) -> 
     """The scenes or the questions of all parts, as JSON; never more than a part in memory."""
     for indices in parts:
         path = _part_file(directory, spec, indices)
-        for line in path.read_text().splitlines()[1 : len(indices) + 1]:
+        for line in path.read_text(encoding="utf-8").splitlines()[1 : len(indices) + 1]:
             try:
                 entry = json.loads(line)
                 questions, scene = entry["questions"], entry["scene"]
@@ -235,5 +238,5 @@ def _make_part(task: tuple[Path, SplitSpec, int, range]) -> int:
                 image.save(temporary, format="PNG")
         lines.append(json.dumps({"scene": scene, "questions": make_questions(scene, seed=spec.seed)}))
     with atomic_write(_part_file(directory, spec, indices)) as temporary:
-        temporary.write_text("\n".join(lines) + "\n")
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return len(indices)

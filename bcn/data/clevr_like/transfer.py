@@ -62,9 +62,9 @@ def open_transfer(
         directory / "questions" / f"CLEVR_{split}_questions.json",
         json.dumps({"info": {}, "questions": entries}),
     )
-    if not path.is_file() or path.read_text() != text:
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
         with atomic_write(path) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
     dataset = open_questions(directory, split, size=size, vocabulary=Vocabulary(words), answers=answers)
     dataset.name = NAME
     return dataset

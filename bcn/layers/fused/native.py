@@ -7,6 +7,7 @@ U questions about B images of n objects; K channels of the first layer, G of the
 """
 
 import ctypes
+import logging
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -20,6 +21,8 @@ from bcn.errors import BcnError
 from bcn.layers.fused.check import pointer
 from bcn.layers.fused.threads import Piece, run_shares, share_images, share_questions
 
+log = logging.getLogger(__name__)
+
 WIDTH_MULTIPLE = 64
 MAX_LAYERS = 8
 """`LAYERS` of pooled.c"""
@@ -32,9 +35,12 @@ OUT_OF_MEMORY = "no memory for the buffers of the fused loop"
 
 @cache
 def load_library(name: str) -> ctypes.CDLL | None:
-    """The library that `csrc/name.c` was compiled to; None where it could not be."""
-    paths = (Path(__file__).with_name(f"_{name}{suffix}") for suffix in EXTENSION_SUFFIXES)
-    return next((ctypes.CDLL(str(path)) for path in paths if path.exists()), None)
+    """The library that `csrc/name.c` was compiled to; None, with a line in the log, where it cannot be loaded."""
+    try:
+        return ctypes.CDLL(str(Path(__file__).with_name(f"_{name}{EXTENSION_SUFFIXES[-1]}")))
+    except OSError:
+        log.warning("the C loops of %s.c were not compiled for this machine: torch runs them, more slowly", name)
+        return None
 
 
 @cache
