@@ -29,7 +29,7 @@ def measure(job: str, *arguments: str) -> int:
     JOBS[job](*("1" if argument.isdigit() else argument for argument in arguments))()
     run = JOBS[job](*arguments)
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
     idle = _status("VmRSS")
     run()
     run()
@@ -38,7 +38,7 @@ def measure(job: str, *arguments: str) -> int:
 
 def _status(key: str) -> int:
     """Bytes, from the kernel's count in kilobytes."""
-    return 1024 * int(Path("/proc/self/status").read_text().split(key)[1].split()[1])
+    return 1024 * int(Path("/proc/self/status").read_text(encoding="ascii").split(key)[1].split()[1])
 
 
 if __name__ == "__main__":

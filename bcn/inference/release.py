@@ -41,7 +41,7 @@ def release(path: Path, *, directory: Path = WEIGHTS) -> str:
         entry = evidence(temporary, record)
     write_json(directory / "index.json", {**index, name: {"file": file.name, **entry}})
     with atomic_write(file.with_suffix(".md")) as temporary:
-        temporary.write_text(card(name, entry, recipe))
+        temporary.write_text(card(name, entry, recipe), encoding="utf-8")
     return name
 
 

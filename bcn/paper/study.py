@@ -55,7 +55,7 @@ def write_study(page: Path, results: Path) -> list[Path]:
         rows = [_row(line, regime) for line in of_regime]
         parts.append(f"## {about.about}\n\n{grid(HEADINGS, rows)}\n")
     with atomic_write(page) as temporary:
-        temporary.write_text("\n".join(parts))
+        temporary.write_text("\n".join(parts), encoding="utf-8")
     return [page, figure]
 
 

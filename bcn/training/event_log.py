@@ -31,7 +31,7 @@ class EventLog:
         """Append a line."""
         line = _encode(event)
         try:
-            with open(self.path, "a", newline="\n") as file:
+            with open(self.path, "a", encoding="utf-8", newline="\n") as file:
                 file.write(line)
         except OSError as error:
             raise BcnError(f"cannot write {self.path}: {error.strerror}") from error
@@ -56,14 +56,14 @@ class EventLog:
         self.lines = list(lines)
         if there != lines:
             with atomic_write(self.path) as temporary:
-                temporary.write_text("".join(lines), newline="\n")
+                temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
 
     def rewind(self, step: int, epoch: int) -> None:
         """The same for the checkpoint of an earlier version, which has no copy."""
         events = [event for event in self.events() if event["step"] <= step]
         kept = [event for event in events if event["event"] != "epoch" or event["epoch"] <= epoch]
         with atomic_write(self.path) as temporary:
-            temporary.write_text("".join(map(_encode, kept)), newline="\n")
+            temporary.write_text("".join(map(_encode, kept)), encoding="utf-8", newline="\n")
         self.lines = self._read()
 
     def sync(self) -> None:
