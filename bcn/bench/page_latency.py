@@ -6,14 +6,12 @@ The page itself takes the time: from the event to the moment when all 36 answers
 import math
 import os
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from bcn.bench.measure import Spread
+from bcn.bench.served import start_server
 from bcn.errors import BcnError
 
 MOVES, PAUSE = 90, 0.016
@@ -31,7 +29,7 @@ def bench_page_latency(weights: str, *, rounds: int, say: Callable[[str], None])
     except ModuleNotFoundError as error:
         raise BcnError("`bcn bench page-latency` needs playwright: install it with `pip install playwright`") from error
     say("starting the server and Chromium")
-    with _served(weights) as address, sync_playwright() as started:
+    with start_server(weights) as served, sync_playwright() as started:
         sandbox = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=sandbox, timeout=PATIENCE)
         page = browser.new_page()
@@ -39,26 +37,10 @@ def bench_page_latency(weights: str, *, rounds: int, say: Callable[[str], None])
         times: list[float] = []
         for number in range(rounds):
             say(f"drag {number + 1} of {rounds}")
-            times += _drag(page, address)[FIRST:]
+            times += _drag(page, served.address)[FIRST:]
         measurements = {"weights": weights, "chromium": browser.version, "answers": len(times)}
         browser.close()
     return measurements | {"milliseconds from a move to its answers": Spread.of(times)._asdict()}
-
-
-@contextmanager
-def _served(weights: str) -> Iterator[str]:
-    """The address of `bcn serve` in a process of its own."""
-    command = [sys.executable, "-m", "bcn", "serve", "--weights", weights, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        assert server.stderr is not None
-        try:
-            line = server.stdout.readline()
-            if not line:
-                raise BcnError(server.stderr.read().strip().removeprefix("bcn: "))
-            yield line.split()[0]
-        finally:
-            server.terminate()
 
 
 def _drag(page: Any, address: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""`bcn bench speed | scaling | data | runtime | page-latency | profile | hours | render`."""
+"""`bcn bench speed | scaling | data | runtime | page-latency | serve | profile | hours | render`."""
 
 import sys
 from collections.abc import Callable
@@ -81,6 +81,22 @@ def page_latency(
     from bcn.bench.page_latency import bench_page_latency
 
     _write("page-latency", bench_page_latency(weights, rounds=rounds, say=_say), out)
+
+
+@bench.command()
+def serve(
+    weights: Annotated[
+        str, typer.Option(help="Name of shipped weights for Sort-of-CLEVR, a run's directory or a weights file.")
+    ] = "sort-of-clevr/multirn-h",
+    clients: Annotated[int, typer.Option(min=1, help="How many clients ask at once.")] = 256,
+    seconds: Annotated[float, typer.Option(min=1, help="How long they do.")] = 60.0,
+    uploads: Annotated[int, typer.Option(min=1, help="How many uploads never end.")] = 100,
+    out: OutOption = Path("results/bench/serve.json"),
+) -> None:
+    """`bcn serve` with many clients at once and slow uploads: errors, latency and memory (on Linux)."""
+    from bcn.bench.load import bench_serve
+
+    _write("serve", bench_serve(weights, clients=clients, seconds=seconds, uploads=uploads, say=_say), out)
 
 
 @bench.command()

@@ -181,6 +181,23 @@ def page_latency(measured: Measurements) -> str:
     )
 
 
+def serve(measured: Measurements) -> str:
+    question, file, memory = (
+        measured[name] for name in ("milliseconds of a question", "milliseconds of a file", "megabytes")
+    )
+    uploads = measured["slow uploads"]
+    return (
+        f"## The server under load\n\n{measured['clients']} clients for {measured['seconds']:.0f} s, each with one"
+        f" question about an image as soon as the last is answered: {measured['requests']:,} answers\nof"
+        f" `{measured['weights']}`, {measured['errors']} errors, median {question['median']:,.0f} ms, 99th percentile"
+        f" {question['p99']:,.0f} ms ({measured['p99 / median']:.2f} times the median).\nA file of the page took"
+        f" {file['median']:.0f} ms meanwhile. Memory was {memory['after a quarter']:.0f} MB after a quarter of the time"
+        f" and {memory['at the end']:.0f} MB at the end.\n{uploads['uploads']} uploads of 8 MB that never end cost"
+        f" {uploads['megabytes']:.0f} MB: {uploads['held']} were held, {uploads['refused']} refused with 503. Clients"
+        " and server share the cores.\n"
+    )
+
+
 def hours(measured: Measurements) -> str:
     rows = [
         [name, f"{row['steps']:,}", f"{row['hours']:,.1f}", f"{row['gpu_hours']:,.2f}"]
@@ -210,6 +227,7 @@ SECTIONS: dict[str, Callable[[Measurements], str]] = {
     "data": data,
     "runtime": runtime,
     "page-latency": page_latency,
+    "serve": serve,
     "hours": hours,
     "render": render,
 }

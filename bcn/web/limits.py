@@ -55,6 +55,8 @@ class Limits:
             if received > MAX_BYTES:
                 raise _too_large()
             if self.held_bytes > MAX_HELD_BYTES:
+                self.held_bytes -= received  # now, so that this one alone is refused
+                received = 0
                 raise too_busy(f"uploads hold {MAX_HELD_BYTES} bytes", CLOSE)
             return message
 
