@@ -1,5 +1,17 @@
-"""`python -m bcn` is the `bcn` command; torchrun starts it this way."""
+"""The `bcn` command, also as `python -m bcn`, which torchrun starts. Ctrl-C is one line, even while it still starts."""
 
-from bcn.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    try:
+        from bcn.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        print("bcn: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,11 @@
 """The one error that users see, and how what is missing is installed."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""all but tabs and line ends; those that turn the direction of writing, and halves of characters, too"""
 
 
 class BcnError(Exception):
@@ -9,6 +13,18 @@ class BcnError(Exception):
 
     reporter = 0
     """which of the processes that torchrun started on a machine prints it: all refuse for the same reason"""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+def printable(text: str) -> str:
+    r"""A text that comes from files, for a terminal: control characters, which could steer it, as escapes.
+
+    >>> print(printable("\x1b[2Jyes"))
+    \x1b[2Jyes
+    """
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def install_extra(extra: str) -> str:

@@ -166,6 +166,8 @@ def read_json(path: Path, remedy: str) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise BcnError(f"cannot read {path}: it has too many brackets within brackets; {remedy}") from error
     except (OSError, ValueError) as error:
         raise BcnError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from error
 

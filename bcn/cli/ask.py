@@ -10,6 +10,7 @@ import typer
 
 from bcn.cli import app
 from bcn.cli.device import DeviceOption
+from bcn.errors import printable
 from bcn.inference import DEFAULT_WEIGHTS
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def ask(
         _print_json(reasoner, image, map_, answers=[answer.to_dict() for answer in answers])
         return
     for answer in answers:
-        print(f"{answer.question}\n  {_line(answer)}")
+        print(f"{printable(str(answer.question))}\n  {_line(answer)}")
 
 
 @app.command()
@@ -107,7 +108,7 @@ def _write_map(
 
 def _line(answer: "Answer") -> str:
     others = ", ".join(f"{name} {100 * probability:.1f} %" for name, probability in answer.others[:RUNNERS_UP])
-    return f"{answer.answer} {100 * answer.probability:.1f} %  ({others})"
+    return printable(f"{answer.answer} {100 * answer.probability:.1f} %  ({others})")
 
 
 def _print_json(reasoner: "Reasoner", image: str, map_: Path | None, **content: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bcn.cli import app
-from bcn.errors import BcnError
+from bcn.errors import BcnError, printable
 
 if TYPE_CHECKING:
     from bcn.data.sort_of_clevr.samples import Questions
@@ -103,7 +103,7 @@ def check(
     for name in names or DATASETS:
         findings = []
         for finding in checks.check(name, data):
-            print(f"{finding.subject}: {finding.text}", flush=True)
+            print(printable(f"{finding.subject}: {finding.text}"), flush=True)
             findings.append(finding.status)
         if "bad" in findings or (names and "missing" in findings):
             bad.append(name)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from bcn.errors import printable
+
 
 def print_metrics(title: str, metrics: dict[str, Any]) -> None:
     """Accuracies with their 95 % intervals, and the localisation error.
@@ -11,8 +13,9 @@ def print_metrics(title: str, metrics: dict[str, Any]) -> None:
     """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(printable(title)), title_justify="left")
     for column in ("", "accuracy", "95 % interval", "correct", "of"):
         table.add_column(column, justify="left" if not column else "right")
     # groups of questions before the kinds in them
@@ -22,9 +25,9 @@ def print_metrics(title: str, metrics: dict[str, Any]) -> None:
             if metric["total"]:
                 low, high = metric["interval"]
                 accuracy, interval = f"{100 * metric['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
-            table.add_row(name, accuracy, interval, f"{metric['correct']:,}", f"{metric['total']:,}")
+            table.add_row(Text(printable(name)), accuracy, interval, f"{metric['correct']:,}", f"{metric['total']:,}")
         else:
-            table.add_row(f"{name} error", f"{metric:.4f}", "", "", "")
+            table.add_row(Text(printable(f"{name} error")), f"{metric:.4f}", "", "", "")
     Console().print(table)
 
 
@@ -35,11 +38,13 @@ def print_broadcast(probe: dict[str, Any]) -> None:
         probe: as `bcn.training.broadcast_probe.ablate` gives it.
     """
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
+    from rich.text import Text
 
     share = f", {100 * probe['vector_share']:.1f} % of the next layer's variance" if "vector_share" in probe else ""
     title = f"broadcast vector: {probe['active_channels']} of {probe['channels']} channels active{share}"
-    table = Table("", *probe["as_trained"], title=title, title_justify="left")
+    names = (Text(printable(name)) for name in probe["as_trained"])
+    table = Table("", *map(Column, names), title=title, title_justify="left")
     for change in ("as_trained", "mean_vector", "shuffled_vector"):
         accuracies = (f"{100 * accuracy:.2f} %" for accuracy in probe[change].values())
         table.add_row(change.replace("_", " "), *accuracies)

@@ -1,5 +1,6 @@
 """Arrays that are made once, kept under the cache root and read memory-mapped."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -41,7 +42,18 @@ def open_cache(name: str, part: str, make: Callable[[Path], None]) -> dict[str, 
         with locked(_lock(directory)):
             if not directory.exists():
                 _make(directory, make)
-    return {Path(file).stem: _open(directory / file, entry) for file, entry in _entries(directory).items()}
+    arrays = _Arrays({Path(file).stem: _open(directory / file, entry) for file, entry in _entries(directory).items()})
+    arrays.directory = directory
+    return arrays
+
+
+class _Arrays(dict[str, np.ndarray]):
+    """The arrays of a cache, of which none may be missing."""
+
+    directory: Path
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise BcnError(f"{self.directory} has no {name}.npy: {_remedy(self.directory)}")
 
 
 def write_array(path: Path, blocks: Iterable[np.ndarray], *, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -104,9 +116,7 @@ def _entry(path: Path) -> dict[str, Any]:
 def _entries(directory: Path) -> dict[str, dict[str, Any]]:
     """What the manifest says of each file, all of which are there with their sizes."""
     entries = read_json(directory / MANIFEST, _remedy(directory))
-    if not isinstance(entries, dict) or not all(
-        isinstance(entry, dict) and {"bytes", "sha256"} <= set(entry) for entry in entries.values()
-    ):
+    if not isinstance(entries, dict) or not all(map(_is_entry, entries, entries.values())):
         raise BcnError(f"{directory / MANIFEST} does not list files: {_remedy(directory)}")
     for name, entry in entries.items():
         path, size = directory / name, entry["bytes"]
@@ -116,12 +126,26 @@ def _entries(directory: Path) -> dict[str, dict[str, Any]]:
     return entries
 
 
+def _is_entry(name: str, entry: Any) -> bool:
+    """Whether an entry of a manifest is of a file in its directory, with a size and checksums."""
+    named = re.fullmatch(r"[\w-]+\.npy", name) is not None
+    match entry:
+        case {"bytes": int(size), "sha256": str(), "blocks": {"bytes": int(block), "sha256": list(known)}}:
+            return named and block > 0 and len(known) == -(-size // block)
+        case {"bytes": int(), "sha256": str()}:
+            return named and "blocks" not in entry
+    return False
+
+
 def _open(path: Path, entry: dict[str, Any]) -> np.ndarray:
     if entry["bytes"] > QUICK_BYTES and "blocks" in entry:
         known = entry["blocks"]
         return BlockCheckedArray.open(Blocks(path, known["bytes"], known["sha256"], remedy=_remedy(path.parent)))
     _compare(path, entry)
-    array: np.ndarray = np.load(path, mmap_mode="r")
+    try:
+        array: np.ndarray = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise BcnError(f"{path} does not hold an array: {_remedy(path.parent)}") from error
     return array
 
 

@@ -20,15 +20,18 @@ from bcn.data.images import random_crop
 from bcn.errors import BcnError
 from bcn.io import atomic_directory, cache_root, checksum, data_root, locked
 
-URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
+URL = "https://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
 ARCHIVE_MD5 = "91f7769df0f17e558f3565bffb0c7dfb"
+FOLDS = "fold_indices.txt"
 MD5 = {
     "train_X.bin": "918c2871b30a85fa023e0c44e0bee87f",
     "train_y.bin": "5a34089d4802c674881badbb80307741",
     "test_X.bin": "7f263ba9f9e0b06b93213547f721ac82",
     "test_y.bin": "36f9794fa4beb8a2c72628de14fa638e",
+    FOLDS: "4bbf8cd098ab9f87fe03fbcb37c06b28",
 }
-FOLDS = "fold_indices.txt"
+MAX_FILE_BYTES = 1 << 28
+"""of a file in the archive that is unpacked; the largest has 221 MB"""
 CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 SPLITS = {
     "train": ("train", 0, 4_500),
@@ -106,7 +109,9 @@ def _unpack(archive: Path) -> Path:
             with atomic_directory(directory) as temporary, tarfile.open(archive, "r|gz") as tar:
                 for member in tar:
                     name = Path(member.name).name
-                    source = tar.extractfile(member) if name in {*MD5, FOLDS} else None
+                    if name in MD5 and member.size > MAX_FILE_BYTES:
+                        raise tarfile.TarError(f"{name} in it has {member.size:,} bytes")
+                    source = tar.extractfile(member) if name in MD5 else None
                     if source is not None:
                         with open(temporary / name, "wb") as target:
                             shutil.copyfileobj(source, target)
@@ -136,8 +141,9 @@ def _verified(path: Path, shown: str | None = None) -> Path:
 def _fold(path: Path, number: int, images: int) -> np.ndarray:
     try:
         fold = np.array(path.read_text(encoding="utf-8").splitlines()[number].split(), dtype=np.intp)
-        if not len(fold) or fold.min() < 0 or fold.max() >= images:
-            raise ValueError(f"it names other images than the {images:,} that there are")
+        if not len(fold) or fold.min() < 0 or fold.max() >= images or len(np.unique(fold)) < len(fold):
+            raise ValueError(f"it names others than the {images:,} images that there are, or one twice")
     except (OSError, IndexError, ValueError) as error:
         raise BcnError(f"cannot read fold {number} of {path}: {error}; put the official {FOLDS} there") from error
+    _verified(path)
     return fold

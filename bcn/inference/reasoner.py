@@ -3,6 +3,7 @@
 Q questions of D numbers, A answers, C x H x W pixels.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ from bcn.training.forward import device_of
 from bcn.training.weights import load_model
 
 WEIGHTS = Path(__file__).parent / "weights"
+INDEXED = ("file", "sha256", "data", "recipe", "scale")
+"""what an entry of the index of weights has to contain"""
 SENTENCE_CODECS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
     "sort-of-clevr": (from_sentence, to_sentence)
 }
@@ -162,8 +165,16 @@ class Reasoner:
 
 def list_weights(directory: Path | None = None) -> dict[str, dict[str, Any]]:
     """The weights that ship with the package: by name, the file, its checksum and its evidence."""
-    index = (directory or WEIGHTS) / "index.json"
-    return dict(read_json(index, "install bcn again")) if index.exists() else {}
+    path = (directory or WEIGHTS) / "index.json"
+    index = read_json(path, "install bcn again") if path.exists() else {}
+    if not isinstance(index, dict) or not all(map(_is_indexed, index.values())):
+        raise BcnError(f"{path} does not name a file, its sha256 and its origin for all weights; install bcn again")
+    return index
+
+
+def _is_indexed(entry: Any) -> bool:
+    named = isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in INDEXED)
+    return named and re.fullmatch(r"[\w-]+\.safetensors", entry["file"]) is not None
 
 
 def encode_words(questions: Sequence[str], words: Sequence[str]) -> EncodedQuestions:

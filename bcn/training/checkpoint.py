@@ -14,6 +14,7 @@ from typing import Any
 
 import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from bcn.errors import BcnError
@@ -57,7 +58,9 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
                     raise ValueError(f"the checksum of {name.name}{suffix} is wrong")
             state = torch.load(io.BytesIO(content[".pt"]), weights_only=True, map_location="cpu")
             return safetensors.torch.load(content[".safetensors"]), state
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
+        except pickle.UnpicklingError:  # not in torch's words, which advise to load it all the same
+            say(f"checkpoint {name} holds more than tensors and plain values, and is refused; trying the one before it")
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             say(f"checkpoint {name} is damaged ({error}); trying the one before it")
     if names:
         raise BcnError(f"every checkpoint in {folder} is damaged; remove that directory to train from the start")

@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from bcn.errors import BcnError, install_extra
+from bcn.errors import BcnError, install_extra, printable
 
 PLAIN_SECONDS = 30.0
 
 
 def say(line: str) -> None:
     """Print a line to standard error; standard output is for results."""
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

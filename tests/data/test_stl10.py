@@ -71,7 +71,11 @@ def test_pixels_and_labels(small: Path, pictures: dict[str, np.ndarray]) -> None
 def test_folds(small: Path, pictures: dict[str, np.ndarray]) -> None:
     fold = open_stl10("fold7", images=2)
     assert np.array_equal(fold[[1]].image[0].permute(1, 2, 0).numpy(), pictures["train"][8])
-    for wrong in ("1 2\n", "\n" * 10, "1 2 99\n" * 10, "one two\n" * 10):
+    right = (small / "fold_indices.txt").read_text()
+    (small / "fold_indices.txt").write_text(right.replace("7 8", "7 9"))
+    with pytest.raises(BcnError, match=r"fold_indices\.txt .*has md5 .*STL-10's fold_indices\.txt has md5"):
+        open_stl10("fold7")
+    for wrong in ("1 1\n" * 10, "1 2\n", "\n" * 10, "1 2 99\n" * 10, "one two\n" * 10):
         (small / "fold_indices.txt").write_text(wrong)
         with pytest.raises(BcnError, match=r"fold 7 of .*fold_indices\.txt"):
             open_stl10("fold7")

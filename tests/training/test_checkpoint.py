@@ -1,5 +1,7 @@
 """Checkpoints: whole or not there."""
 
+import hashlib
+import json
 import resource
 import signal
 from pathlib import Path
@@ -32,6 +34,24 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
     suffixes = (".json", ".pt", ".safetensors")
     assert names == [f"step-{step:08d}{suffix}" for step in (30, 4000) for suffix in suffixes]
     assert newest(tmp_path) == 4000
+
+
+def test_a_pickle_that_runs_code_is_refused_without_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Code:
+        def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+            return Path.touch, (tmp_path / "ran",)
+
+    write(tmp_path, 1, 2)
+    path = tmp_path / "step-00000002.pt"
+    torch.save({"step": 2, "of": Code()}, path)
+    checksums = json.loads(path.with_suffix(".json").read_text())
+    checksums["state"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_suffix(".json").write_text(json.dumps(checksums))
+    assert newest(tmp_path) == 1
+    assert not (tmp_path / "ran").exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "holds more than tensors and plain values, and is refused" in line
+    assert "weights_only" not in line
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pt", ".safetensors"])

@@ -36,9 +36,16 @@ def run(program: Program, scene: Scene) -> list[Any]:
         if name not in _FUNCTIONS:
             raise did_you_mean("function", name, _FUNCTIONS)
         constants = node.get("value_inputs", node.get("side_inputs")) or []
-        inputs = [values[index] for index in node.get("inputs") or []]
+        inputs = [values[index] for index in _earlier(node.get("inputs") or [], len(values))]
         values.append(_FUNCTIONS[name](scene, *inputs, *constants))
     return values
+
+
+def _earlier(inputs: Sequence[int], nodes: int) -> Sequence[int]:
+    """Inputs that are earlier nodes, so that no program runs in a circle."""
+    if all(isinstance(index, int) and 0 <= index < nodes for index in inputs):
+        return inputs
+    raise BcnError(f"node {nodes} of a program has the inputs {inputs}: accepted are earlier nodes, 0 to {nodes - 1}")
 
 
 def _unique(scene: Scene, objects: Sequence[int]) -> int:

@@ -18,6 +18,7 @@ from bcn.data.clevr_like.scene import RELATIONS
 from bcn.data.random import RandomStream
 from bcn.data.vqa.clevr import ATTRIBUTES
 from bcn.data.vqa.clevr import FAMILIES as KINDS_OF
+from bcn.errors import BcnError
 
 Scene = dict[str, Any]
 
@@ -60,6 +61,11 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
     >>> sorted(first)[:4]
     ['answer', 'image_filename', 'image_index', 'program']
     """
+    if not 1 <= len(scene["objects"]) <= len(_COUNT_WEIGHTS) - 1:
+        raise BcnError(
+            f"{scene['image_filename']} has {len(scene['objects'])} objects: accepted are 1 to "
+            f"{len(_COUNT_WEIGHTS) - 1}, as in CLEVR's scenes"
+        )
     rng = RandomStream(seed, scene["split"], scene["image_index"], stream=1)
     questions: list[dict[str, Any]] = []
     for _ in range(40 * count):

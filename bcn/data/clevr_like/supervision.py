@@ -38,8 +38,6 @@ CELL_STRIDE = 4
 """columns from one cell that is asked about to the next"""
 SETS = 2
 """of referents that a question can have"""
-MAX_OBJECTS = 16
-"""of a scene: a set of referents is kept as the bits of a uint16"""
 BACKGROUND_POINTS, CLEARANCE = 4, 0.125
 """points of each image with no centre of an object within so much of its width and height"""
 
@@ -169,11 +167,6 @@ def open_referents(directory: Path, train: QuestionDataset) -> ReferentDataset:
     """A training split with the referents that its programs, run over its scenes, give."""
     scenes = _read_training_scenes(directory, train)
     most = max(len(scene["objects"]) for scene in scenes.values())
-    if most > MAX_OBJECTS:
-        raise BcnError(
-            f"a scene of {train.split} has {most} objects: accepted are {MAX_OBJECTS}; train with "
-            "auxiliary.referent_epochs=0"
-        )
     point_NT2 = np.full((len(train.files), most + BACKGROUND_POINTS, 2), np.nan, np.float32)
     value_NT4 = np.zeros((*point_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
     for number, scene in scenes.items():
@@ -187,7 +180,7 @@ def open_referents(directory: Path, train: QuestionDataset) -> ReferentDataset:
     path = questions_file(directory, str(training_split(directory)))
     scene_of = {scene["image_filename"]: scene for scene in scenes.values()}
     for position, entry in enumerate(stream_list(path, "questions")):
-        if scene_or_none := scene_of.get(entry["image_filename"]):
+        if position < len(bits) and (scene_or_none := scene_of.get(str(entry.get("image_filename")))):
             bits[position] = _referent_bits(path, position, entry, scene_or_none)
     # query_size and equal_size ask for a size; some kinds for no attribute
     names = [kind.partition("_")[2] for kind in train.kinds]
@@ -235,9 +228,9 @@ def _referent_bits(path: Path, place: int, entry: dict[str, Any], scene: Scene) 
         )
     try:
         referents = find_referents(entry["program"], scene)
-    except (LookupError, TypeError, BcnError) as error:
+        return [sum(1 << thing for thing in objects) for objects in (*referents, [], [])[:SETS]]
+    except (LookupError, TypeError, AttributeError, BcnError) as error:
         raise BcnError(f"{path}, question {place}: its program does not fit its scene ({error})") from error
-    return [sum(1 << thing for thing in objects) for objects in (*referents, [], [])[:SETS]]
 
 
 def _read_training_scenes(directory: Path, train: QuestionDataset) -> dict[int, Scene]:

@@ -52,11 +52,8 @@ def open_transfer(
     Args:
         questions: about each image.
     """
-    entries = [
-        question | {"image_filename": str(path)}  # absolute, since these questions lie elsewhere
-        for path, scene in find_originals(data, split).items()
-        for question in make_questions(scene, count=questions)
-    ]
+    originals = find_originals(data, split)
+    entries = [question for scene in originals.values() for question in make_questions(scene, count=questions)]
     directory = cache_root() / NAME / "made"
     path, text = (
         directory / "questions" / f"CLEVR_{split}_questions.json",
@@ -65,6 +62,13 @@ def open_transfer(
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    dataset = open_questions(directory, split, size=size, vocabulary=Vocabulary(words), answers=answers)
+    dataset = open_questions(
+        directory,
+        split,
+        size=size,
+        vocabulary=Vocabulary(words),
+        answers=answers,
+        image_root=next(iter(originals)).parents[2],
+    )
     dataset.name = NAME
     return dataset

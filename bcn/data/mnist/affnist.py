@@ -19,10 +19,12 @@ from bcn.data.mnist.mnist import CLASSES, SPLITS, fetch_mnist
 from bcn.data.mnist.resample import centre_range, rotation_matrices, warp_affine
 from bcn.data.random import integers_between, philox_bits
 from bcn.errors import BcnError
-from bcn.io import cache_root, data_root
+from bcn.io import atomic_write, cache_root, checksum, data_root
 
-URL = "http://www.cs.toronto.edu/~tijmen/affNIST/32x/transformed/"
+URL = "https://www.cs.toronto.edu/~tijmen/affNIST/32x/transformed/"
 SIDE = 40
+IMAGE_BYTES = 8192
+"""more than a file holds of an image: 1,600 pixels, its class, and two matrices and a text of its transformation"""
 AFFNIST_SPLITS = {
     "train": ("training", 0, 1_600_000),
     "val": ("validation", 0, 320_000),
@@ -40,9 +42,10 @@ def open_affnist(split: str, *, data: str | Path | None = None, images: int | No
             f"affNIST's {part} is not in {data_root(data) / 'affnist'}: run `bcn data fetch affnist`, "
             f"or put the published {part}.mat.zip or {part}_batches.zip there"
         )
+    _compare(path)
     pixels, labels, count = [], [], 0
-    for shown, content in _contents(path):
-        image_NP, label_N = _parse(shown, content)
+    for shown, content in _contents(path, _max_bytes(part)):
+        image_NP, label_N = _parse(shown, content, _max_bytes(part))
         pixels.append(image_NP)
         labels.append(label_N)
         count += len(label_N)
@@ -68,12 +71,45 @@ def find_affnist(data: str | Path | None = None) -> list[Path]:
 
 
 def fetch_affnist(data: str | Path | None = None) -> list[Path]:
-    """The published test set, downloaded into `data` or the cache where there is none; no checksum is published."""
+    """The published test set, downloaded into `data` or the cache where there is none.
+
+    No checksum is published. So the file comes over https and is read whole; its SHA-256 is then written beside it, and
+    the file is compared with that from then on.
+    """
     home = (data_root(data) if data else cache_root()) / "affnist"
-    path = locate_affnist("test", data) or download([URL + "test.mat.zip"], home / "test.mat.zip", md5=None)
-    for shown, content in _contents(path):
-        _parse(shown, content)
+    found = locate_affnist("test", data)
+    path = found or download([URL + "test.mat.zip"], home / "test.mat.zip", md5=None)
+    for shown, content in _contents(path, _max_bytes("test")):
+        _parse(shown, content, _max_bytes("test"))
+    _compare(path)
+    if found is None:
+        with atomic_write(_checksum_file(path)) as temporary:
+            temporary.write_text(f"{checksum(path)}  {path.name}\n", encoding="utf-8")  # as sha256sum writes it
     return [path]
+
+
+def _checksum_file(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _compare(path: Path) -> None:
+    """Compare a file with the checksum that was written when it was fetched, if it was."""
+    kept = _checksum_file(path)
+    if (
+        kept.is_file()
+        and path.is_file()
+        and kept.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[:1] != [checksum(path)]
+    ):
+        raise BcnError(
+            f"{path} does not have the SHA-256 in {kept.name} that it was fetched with: remove both and run "
+            "`bcn data fetch affnist`"
+        )
+
+
+def _max_bytes(part: str) -> int:
+    """How many bytes a file of this part may unpack to."""
+    images = max((stop for name, _, stop in AFFNIST_SPLITS.values() if name == part), default=0)
+    return images * IMAGE_BYTES + (1 << 20)
 
 
 def make_affine_mnist(
@@ -101,7 +137,7 @@ def sample_affine(count: int, *, seed: int) -> np.ndarray:
     return np.stack([rotation_N22[:, :, 0] * scale_N2[:, :1], sheared_N2 * scale_N2[:, 1:]], axis=2)
 
 
-def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
+def _contents(path: Path, max_bytes: int) -> Iterator[tuple[str, bytes]]:
     """Each .mat file in `path`, in the order of their numbers, with a name to show."""
     remedy = f"put the published file at {path} again, or remove it and run `bcn data fetch affnist`"
     try:
@@ -109,11 +145,15 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
             with zipfile.ZipFile(path) as archive:
                 names = sorted((name for name in archive.namelist() if name.endswith(".mat")), key=_number)
                 for name in names:
-                    yield f"{name} in {path}", archive.read(name)
+                    with archive.open(name) as member:
+                        content = member.read(max_bytes + 1)
+                    if len(content) > max_bytes:
+                        raise zipfile.BadZipFile(f"{name} in it unpacks to more than {max_bytes:,} bytes")
+                    yield f"{name} in {path}", content
         else:
             for file in sorted(path.glob("*.mat"), key=lambda file: _number(file.name)) if path.is_dir() else [path]:
                 yield str(file), file.read_bytes()
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
         raise BcnError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from error
 
 
@@ -122,12 +162,13 @@ def _number(name: str) -> tuple[int, str]:
     return (int(stem) if stem.isdecimal() else 0, stem)
 
 
-def _parse(shown: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _parse(shown: str, content: bytes, max_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     """The images (N, 1600), which are the columns of a matrix, pixel row after pixel row; and the classes (N,)."""
     try:
-        fields = parse_matlab(content)["affNISTdata"]
+        fields = parse_matlab(content, max_bytes=max_bytes)["affNISTdata"]
         image, label = fields["image"].T, fields["label_int"].reshape(-1)
-        if image.dtype != np.uint8 or image.shape != (len(label), SIDE**2) or label.max() > 9:
+        known = np.isin(label, range(len(CLASSES))).all()
+        if image.dtype != np.uint8 or image.shape != (len(label), SIDE**2) or not known:
             raise ValueError(f"it has images {image.shape[::-1]} of {image.dtype} and {len(label)} labels")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BcnError(f"{shown} is not a file of affNIST: {error}; put the published file there") from error

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,11 @@ class IdxFile:
     """of the published .gz file"""
     sha256: str
     """of what it holds"""
+
+    @property
+    def size(self) -> int:
+        """Bytes of what it holds: four for each number of the header, then one for each of the array."""
+        return 4 * (1 + len(self.shape)) + math.prod(self.shape)
 
 
 FILES = {
@@ -121,9 +127,7 @@ def _download(file: IdxFile, data: str | Path | None) -> Path:
 def _read(file: IdxFile, path: Path) -> np.ndarray:
     remedy = f"remove {path} and it will be downloaded again, or put the original {file.name}.gz there"
     try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
+        content = _read_bytes(path, max(each.size for part in FILES.values() for each in part) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise BcnError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from error
     digest = hashlib.sha256(content).hexdigest()
@@ -133,11 +137,18 @@ def _read(file: IdxFile, path: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=header).reshape(file.shape)
 
 
+def _read_bytes(path: Path, most: int) -> bytes:
+    """The content, unpacked if it is packed, up to a number of bytes."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path, "rb") if packed else open(path, "rb") as opened:
+        return opened.read(most)
+
+
 def _difference(content: bytes, digest: str, file: IdxFile) -> str:
     for other in (other for part in FILES.values() for other in part):
         if other.sha256 == digest:
             return f"holds what belongs into {other.name}"
-    size = 4 * (1 + len(file.shape)) + int(np.prod(file.shape))
-    if len(content) != size:
-        return f"holds {len(content):,} bytes, MNIST's {file.name} has {size:,}"
+    if len(content) != file.size:
+        return f"holds {len(content):,} bytes, MNIST's {file.name} has {file.size:,}"
     return f"is not MNIST's {file.name}: its checksum is another"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bcn.data.vqa.json_stream import stream_list
-from bcn.data.vqa.question import Question, parse_question, parse_text, reason
+from bcn.data.vqa.question import Question, parse_path, parse_question, parse_text, reason
 from bcn.errors import BcnError, did_you_mean
 
 CLEVR, CLEVR_LIKE = "clevr-v1.0", "clevr-like-v1"
@@ -66,8 +66,11 @@ def clevr_questions_file(directory: Path, split: str) -> Path:
 
 def is_clevr_like(path: Path) -> bool:
     """Whether a file of scenes or questions belongs to clevr-like-v1, which its first lines say."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return CLEVR_LIKE in file.read(1000)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return CLEVR_LIKE in file.read(1000)
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}; give a file of scenes or questions") from error
 
 
 def read_clevr(directory: Path, split: str) -> Iterator[Question]:
@@ -82,13 +85,13 @@ def read_clevr(directory: Path, split: str) -> Iterator[Question]:
         yield question
 
 
-def _parse_entry(split: str, position: int, entry: Any) -> Question:
-    if not isinstance(entry, dict):
-        raise TypeError("it is not an object in braces")
-    image = Path("images") / split / parse_text(entry, "image_filename")
+def _parse_entry(split: str, position: int, entry: dict[str, Any]) -> Question:
+    image = Path("images") / split / parse_path(entry, "image_filename")
     answer = None if entry.get("answer") is None else parse_text(entry, "answer")
     if not isinstance(number := entry.get("question_index", position), int):
         raise TypeError('"question_index" is not a whole number')
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f'"question_index" is {number}: accepted are 0 to {(1 << 63) - 1}')
     return Question(image, parse_question(entry), answer, _parse_kind(entry), number)
 
 

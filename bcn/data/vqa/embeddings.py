@@ -27,16 +27,25 @@ def _from_text(path: Path, words: Sequence[str]) -> np.ndarray:
     embeddings = np.full((len(words), DIM), np.nan, np.float32)
     index = {word: row for row, word in enumerate(words)}
     word = ""
-    with open(path, encoding="utf-8") as file:
-        try:
+    try:
+        with open(path, encoding="utf-8") as file:
             for line in file:
                 word, _, numbers = line.rstrip("\n").partition(" ")
                 if word in index:
-                    embeddings[index[word]] = np.array(numbers.split(" "), np.float32)
-        except ValueError as error:  # also of text that is not UTF-8
-            message = f"{path}, at {word!r}: accepted are lines of a word and {DIM} numbers; get the file again"
-            raise BcnError(message) from error
+                    embeddings[index[word]] = _parse(numbers)
+    except ValueError as error:  # also of text that is not UTF-8
+        message = f"{path}, at {word[:40]!r}: accepted are lines of a word and {DIM} numbers; get the file again"
+        raise BcnError(message) from error
+    except OSError as error:
+        raise BcnError(f"cannot read {path}: {error.strerror}; give a file that can be read") from error
     return embeddings
+
+
+def _parse(numbers: str) -> np.ndarray:
+    embedding = np.array(numbers.split(" "), np.float32)
+    if embedding.shape != (DIM,) or not np.isfinite(embedding).all():
+        raise ValueError(f"{len(embedding)} numbers, of which {np.isfinite(embedding).sum()} are finite")
+    return embedding
 
 
 def _from_package(words: Sequence[str], root: Path) -> np.ndarray:

@@ -8,6 +8,9 @@ from typing import Any
 
 from bcn.errors import BcnError
 
+TAIL = 1024
+"""characters that are looked at again with the next block, for the name of the list may begin in them"""
+
 
 def stream_list(path: Path, key: str, *, block: int = 1 << 20) -> Iterator[dict[str, Any]]:
     """The entries of the list `key` of a JSON file.
@@ -38,7 +41,7 @@ def _entries(path: Path, key: str, block: int) -> Iterator[dict[str, Any]]:
         while not (match := begin.search(text)):
             if not (read := file.read(block)):
                 raise BcnError(f"{path} has no list {key!r}: is it a file of CLEVR's {key}?")
-            text += read
+            text = text[-TAIL:] + read
         position = match.end()
         while True:
             position = separator.match(text, position).end()  # type: ignore[union-attr]  # it may match nothing
@@ -51,4 +54,6 @@ def _entries(path: Path, key: str, block: int) -> Iterator[dict[str, Any]]:
                     raise BcnError(f"{path} ends or breaks within the list {key!r}: get it again") from error
                 text, position = text[position:] + read, 0
                 continue
+            if not isinstance(entry, dict):
+                raise BcnError(f"{path} has {str(entry)[:40]!r} in the list {key!r}: accepted are objects in braces")
             yield entry

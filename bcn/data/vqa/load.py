@@ -38,6 +38,7 @@ def open_questions(
     images: int | None = None,
     vocabulary: Vocabulary | None = None,
     answers: Sequence[str] | None = None,
+    image_root: Path | None = None,
 ) -> QuestionDataset:
     """Open a split.
 
@@ -47,6 +48,7 @@ def open_questions(
         images: take the first `images` only.
         vocabulary: of a trained model (default: that of the training split).
         answers: of a trained model (default: CLEVR's, or those of the training split).
+        image_root: where the images lie (default: in `directory`).
     """
     root = Path(directory).expanduser()
     text, training = _read_text(root, split), training_split(root)
@@ -65,7 +67,7 @@ def open_questions(
         vocabulary=vocabulary,
         answers=tuple(answers),
         kinds=kinds,
-        image=_read_images(root, split, text["files"].tolist(), size),
+        image=_read_images(name_of(root), image_root or root, split, text["files"].tolist(), size),
         question=_reindex(text["question"], [PADDING, *(word.get(name, UNKNOWN) for name in text["words"].tolist())]),
         answer=_reindex(text["answer"], _indices(text["answers"], answers)),
         kind=np.where(text["kind"] < 0, len(kinds) - 1, _reindex(text["kind"], _indices(text["kinds"], kinds))),
@@ -142,12 +144,12 @@ def _rows(counts: np.ndarray) -> np.ndarray:
     return np.array(rows, np.int64)
 
 
-def _read_images(root: Path, split: str, files: list[str], size: int) -> np.ndarray:
+def _read_images(name: str, root: Path, split: str, files: list[str], size: int) -> np.ndarray:
     def write(directory: Path) -> None:
         images, shape = _decode([root / file for file in files], size), (len(files), 3, size, size)
         write_array(directory / "image.npy", images, shape=shape, dtype=np.dtype(np.uint8))
 
-    return open_cache(name_of(root), f"{split}-{size}-{_image_fingerprint(root, files)}", write)["image"]
+    return open_cache(name, f"{split}-{size}-{_image_fingerprint(root, files)}", write)["image"]
 
 
 def _image_fingerprint(root: Path, files: list[str]) -> str:

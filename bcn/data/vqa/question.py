@@ -1,9 +1,14 @@
 """A question about an image as a file holds it, and how its fields are read."""
 
+import math
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bcn.data.vqa.vocabulary import tokenize
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""characters that steer a terminal, and are no spaces"""
 
 
 class Question(NamedTuple):
@@ -28,8 +33,21 @@ def parse_text(entry: dict[str, Any], key: str) -> str:
     """A text; numbers and booleans become one."""
     if not isinstance(value := entry[key], str | int | float):
         raise TypeError(f'"{key}" is neither a text nor a number')
-    str(value).encode()  # half a character, such as "\\ud800", cannot be written anywhere
-    return str(value)
+    text = str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f'"{key}" is {text}, which is no number')
+    text.encode()  # half a character, such as "\\ud800", cannot be written anywhere
+    if control := _CONTROL.search(text):
+        raise ValueError(f'"{key}" has the control character {control[0]!a}')
+    return text
+
+
+def parse_path(entry: dict[str, Any], key: str) -> Path:
+    """The path of a file within the folder of a data set."""
+    path = Path(parse_text(entry, key))
+    if path.is_absolute() or path.drive or ".." in path.parts or not path.name:
+        raise ValueError(f'"{key}" is "{path}", and not a path within the folder')
+    return path
 
 
 def reason(error: Exception) -> str:
