@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test install lint docs clean
+.PHONY: demo test nightly install lint docs clean
 
 demo: .venv/base
 	$(BIN)/bcn demo
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest
+
+# The tests that take minutes: power failures at every moment of a run.
+nightly: .venv/dev
+	$(BIN)/python -m pytest -m nightly
 
 install: .venv/dev
 
