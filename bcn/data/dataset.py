@@ -6,6 +6,7 @@ C channels, H x W pixels.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -36,6 +37,8 @@ class Batch(NamedTuple):
     auxiliary: dict[str, Tensor] | None = None
     """targets of auxiliary supervision: "point" (B, T, 2), x and y of objects and of background points, in the same
     units, NaN where an image has fewer; "role" (B, Q, T, R), 1 for each role that a point has in a question, else 0"""
+    packed: tuple[Tensor, Tensor, Tensor] | None = None
+    """questions in words as a GPU takes them, `bcn.models.question_encoder.PackedQuestions`"""
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,16 @@ class Preprocessing:
     def __call__(self, image_BCHW: Tensor) -> Tensor:
         prepared_BCHW = image_BCHW.to(torch.float32, copy=True)
         if any(self.mean):
-            prepared_BCHW -= 255 * self._channels(self.mean, image_BCHW)
-        prepared_BCHW /= 255 * self._channels(self.std, image_BCHW)
+            prepared_BCHW -= _scaled(self.mean, image_BCHW.device)
+        prepared_BCHW /= _scaled(self.std, image_BCHW.device)
         return prepared_BCHW
 
-    def _channels(self, values: tuple[float, ...], image_BCHW: Tensor) -> Tensor:
-        return torch.tensor(values, device=image_BCHW.device).view(-1, 1, 1)
+
+@cache
+def _scaled(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """255 times the value of each channel, (C, 1, 1); kept, because sending them to a GPU means to wait for it."""
+    with torch.inference_mode(False):
+        return 255 * torch.tensor(values, device=device).view(-1, 1, 1)
 
 
 class Dataset(Protocol):

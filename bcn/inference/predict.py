@@ -13,7 +13,7 @@ from bcn.io import atomic_write
 from bcn.models.registry import image_shape
 from bcn.training.device import find_device
 from bcn.training.environment import default_threads, keep_memory
-from bcn.training.forward import check_fit, device_of, forward, move_to
+from bcn.training.forward import check_fit, forward, question_of, send
 from bcn.training.weights import load_model
 
 
@@ -35,8 +35,8 @@ def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size
     predictions: dict[int, Prediction] = {}
     for start in range(0, len(dataset), batch_size):
         rows = range(start, min(start + batch_size, len(dataset)))
-        batch = move_to(dataset[rows], device_of(model))
-        logits_BQA, _ = forward(model, dataset.preprocessing(batch.image), batch.question)
+        batch = send(dataset[rows], model)
+        logits_BQA, _ = forward(model, dataset.preprocessing(batch.image), question_of(batch))
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
             for question, answer in zip(dataset.questions(row), answers, strict=False):

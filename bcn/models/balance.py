@@ -19,6 +19,7 @@ from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import MultiRelation
 from bcn.models.blocks import Broadcasting
+from bcn.models.question_encoder import PackedQuestions
 
 Network = TypeVar("Network", bound=nn.Module)
 SPREADS = {"objects": 1.0, "broadcast": 0.5, "planes": 1.0, "question": 1.0}
@@ -119,7 +120,7 @@ def run_hooked(
     modules: list[nn.Module],
     hook: Callable[[nn.Module, tuple[Any, ...]], None],
     images: Tensor,
-    questions: Tensor | None,
+    questions: Tensor | PackedQuestions | None,
 ) -> None:
     """Run a model with a hook before these modules; buffers stay as they are, dropout is off."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}

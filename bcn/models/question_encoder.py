@@ -8,12 +8,33 @@ B images, Q questions about each, L tokens in a question, of which 0 is padding;
 word, V words, D numbers for a question.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
 from bcn.layers.baselines.lstm import BidirectionalLSTM
-from bcn.layers.fused.dispatch import has_values
+from bcn.layers.fused.dispatch import has_values, on_accelerator
+
+
+class PackedQuestions(NamedTuple):
+    """Distinct questions without padding, the longest first, in the order of a `PackedSequence`.
+
+    Made on the host, so that a GPU need not be asked which questions are distinct and how long they are.
+    """
+
+    token_N: Tensor
+    """all first words, all second words, ..."""
+    count_L: Tensor
+    """how many questions have a word t; always on the CPU"""
+    which: Tensor
+    """(B,) or (B, Q): which of the distinct questions each one is"""
+
+    def to(self, device: torch.device) -> "PackedQuestions":
+        return self._replace(
+            token_N=self.token_N.to(device, non_blocking=True), which=self.which.to(device, non_blocking=True)
+        )
 
 
 class QuestionEncoder(nn.Module):
@@ -49,17 +70,17 @@ class QuestionEncoder(nn.Module):
             self.embedding.weight[known_V] = embedding_VE[known_V].to(self.embedding.weight)
             self.embedding.weight[0] = 0
 
-    def forward(self, question: Tensor) -> Tensor:
-        if question.dim() not in (2, 3) or question.is_floating_point():
-            raise BcnError(
-                f"questions have the shape {tuple(question.shape)} and the type {question.dtype}: accepted are whole "
-                "numbers (B, L), or (B, Q, L) for Q questions about each image, one number for each word"
-            )
-        if not question.shape[-1]:
-            raise BcnError(f"questions have the shape {tuple(question.shape)}, and so no words: give them one at least")
+    def forward(self, question: Tensor | PackedQuestions) -> Tensor:
+        if isinstance(question, PackedQuestions):
+            vector_UD = self.lstm.packed_operator(self.embedding(question.token_N), question.count_L)
+            return vector_UD.index_select(0, question.which.flatten()).view(*question.which.shape, self.out_channels)
+        self._check_shape(question)
         token_UL = question.flatten(0, -2)
         if not token_UL.shape[0]:
             return self.embedding.weight.new_zeros(*question.shape[:-1], self.out_channels)
+        if on_accelerator(token_UL):
+            packed: Tensor = self(self.pack(question).to(token_UL.device))
+            return packed
         if has_values(token_UL):
             self._check(token_UL)
             token_UL, inverse = torch.unique(token_UL, dim=0, return_inverse=True)
@@ -67,6 +88,26 @@ class QuestionEncoder(nn.Module):
         else:
             vector_UD = self._read(token_UL)
         return vector_UD.view(*question.shape[:-1], self.out_channels)
+
+    def pack(self, question: Tensor) -> PackedQuestions:
+        """Questions as a GPU takes them; what was (B, L) or (B, Q, L) is on the CPU afterwards."""
+        self._check_shape(question)
+        token_UL = question.flatten(0, -2).cpu()
+        self._check(token_UL)
+        token_UL, inverse_U = torch.unique(token_UL, dim=0, return_inverse=True)
+        length_U, order_U = lengths(token_UL).sort(descending=True, stable=True)
+        is_word_LU = torch.arange(int(length_U[0]))[:, None] < length_U
+        token_N = token_UL[order_U, : len(is_word_LU)].t()[is_word_LU]
+        return PackedQuestions(token_N, is_word_LU.sum(dim=1), order_U.argsort()[inverse_U].view(question.shape[:-1]))
+
+    def _check_shape(self, question: Tensor) -> None:
+        if question.dim() not in (2, 3) or question.is_floating_point():
+            raise BcnError(
+                f"questions have the shape {tuple(question.shape)} and the type {question.dtype}: accepted are whole "
+                "numbers (B, L), or (B, Q, L) for Q questions about each image, one number for each word"
+            )
+        if not question.shape[-1]:
+            raise BcnError(f"questions have the shape {tuple(question.shape)}, and so no words: give them one at least")
 
     def _read(self, token_UL: Tensor) -> Tensor:
         vector_UD: Tensor = self.lstm(self.embedding(token_UL), lengths(token_UL))

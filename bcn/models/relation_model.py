@@ -10,7 +10,7 @@ from bcn.errors import BcnError
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.relation import MultiRelation, check_questions
 from bcn.models.blocks import CoordinateChannels, channels_last
-from bcn.models.question_encoder import QuestionEncoder
+from bcn.models.question_encoder import PackedQuestions, QuestionEncoder
 
 
 class Flattened(nn.Module):
@@ -86,6 +86,6 @@ class QuestionAnswerer(nn.Module):
         assert isinstance(self.answer, RelationModel), "this model does not look at the image"
         return self.answer.features(image_BCHW)
 
-    def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
+    def forward(self, image_BCHW: Tensor, question: Tensor | PackedQuestions) -> Tensor:
         logits: Tensor = self.answer(image_BCHW, self.question_encoder(question))
         return logits

@@ -17,10 +17,13 @@ from torch import Tensor, nn
 
 from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
+from bcn.layers.fused.dispatch import on_accelerator
 from bcn.layers.relation import MultiRelation
 from bcn.layers.rows import rows
+from bcn.models.question_encoder import PackedQuestions
 from bcn.models.registry import create_model, image_shape
 from bcn.models.relation_model import QuestionAnswerer, RelationModel
+from bcn.training.forward import question_of
 from bcn.training.losses import answer_loss
 from bcn.training.recipe import Auxiliary, Recipe
 
@@ -132,7 +135,7 @@ class ReferentHead(nn.Module):
             cast(Tensor, last.bias).fill_(INITIAL_BIAS)
 
     def forward(
-        self, image_BCHW: Tensor, question: Tensor, point_BT2: Tensor, *, answers: bool = True
+        self, image_BCHW: Tensor, question: Tensor | PackedQuestions, point_BT2: Tensor, *, answers: bool = True
     ) -> tuple[Tensor | None, Tensor, Tensor]:
         """Logits (B, Q, A), None without `answers`; scores (B, Q, T, c, R); the object at each point (B, T)."""
         answer = cast(RelationModel, self.model.answer)
@@ -164,7 +167,8 @@ def referent_loss(score_BQTcR: Tensor, object_BT: Tensor, batch: Batch) -> Tenso
     too_low, too_high = (1 - score_BQTcR).square(), F.relu(score_BQTcR + MARGIN).square()
     loss_BQT = (ROLE_WEIGHT * role_BQT1R * too_low + (1 - role_BQT1R) * too_high).mean(-2).sum(-1)
     mean_BQ = (loss_BQT * valid_BT[:, None]).sum(-1) / valid_BT.sum(-1, keepdim=True).clamp(min=1)
-    return mean_BQ[batch.answer >= 0].sum()
+    asked_BQ = batch.answer >= 0
+    return (mean_BQ.where(asked_BQ, 0) if on_accelerator(mean_BQ) else mean_BQ[asked_BQ]).sum()
 
 
 class ReferentLoss(nn.Module):
@@ -177,7 +181,7 @@ class ReferentLoss(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         assert batch.auxiliary is not None
         logits_BQA, score_BQTcR, object_BT = self.head(
-            self.preprocessing(batch.image), batch.question, batch.auxiliary["point"], answers=self.answers
+            self.preprocessing(batch.image), question_of(batch), batch.auxiliary["point"], answers=self.answers
         )
         loss = referent_loss(score_BQTcR, object_BT, batch)
         return loss if logits_BQA is None else loss + answer_loss(logits_BQA, None, batch, localise=False)

@@ -16,7 +16,7 @@ from bcn.layers.relation import MultiRelation
 from bcn.models.balance import Moments, junctions, next_layer, run_hooked
 from bcn.models.blocks import Broadcasting
 from bcn.training.distributed import Ranks
-from bcn.training.forward import device_of, move_to
+from bcn.training.forward import question_of, send
 from bcn.training.metrics import compute_metrics, evaluate, headline
 
 ACTIVE, ROUNDING = 0.01, 1e-6
@@ -69,9 +69,9 @@ def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
     was_training = model.training
     model.eval()
     for start in range(0, len(dataset), BATCH):
-        batch = move_to(dataset[range(start, min(start + BATCH, len(dataset)))], device_of(model))
+        batch = send(dataset[range(start, min(start + BATCH, len(dataset)))], model)
         with suppress(_Reached):
-            run_hooked(model, places, take, dataset.preprocessing(batch.image), batch.question)
+            run_hooked(model, places, take, dataset.preprocessing(batch.image), question_of(batch))
     model.train(was_training)
     spreads = {}
     if isinstance(module, MultiRelation | Broadcasting):

@@ -3,11 +3,15 @@
 B images, Q questions about each, C x H x W pixels.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
+from bcn.models.question_encoder import PackedQuestions, QuestionEncoder
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -15,18 +19,50 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
+def prepare(batch: Batch, model: nn.Module) -> Batch:
+    """What a GPU would have to ask the host for, done before a batch goes there: words packed, memory pinned."""
+    device = device_of(model)
+    if device.type == "cpu":
+        return batch
+    encoder = next((module for module in model.modules() if isinstance(module, QuestionEncoder)), None)
+    if encoder is not None and batch.question is not None and batch.question.shape[:-1].numel():
+        batch = batch._replace(packed=encoder.pack(batch.question))
+    if device.type != "cuda":
+        return batch
+    with torch.cuda.device(device):  # else memory is pinned for the first GPU
+        return _map(batch, lambda tensor: tensor if tensor.is_cuda else tensor.pin_memory())
+
+
 def move_to(batch: Batch, device: torch.device) -> Batch:
-    """The batch on another device."""
+    """The batch on another device; of packed questions what belongs there."""
 
     def move(tensor: Tensor) -> Tensor:
         return tensor.to(device, non_blocking=True)
 
-    fields = {name: move(value) for name, value in batch._asdict().items() if isinstance(value, Tensor)}
-    auxiliary = batch.auxiliary and {name: move(tensor) for name, tensor in batch.auxiliary.items()}
-    return batch._replace(**fields, auxiliary=auxiliary)
+    if batch.packed is None:
+        return _map(batch, move)
+    question, packed = batch.question, PackedQuestions(*batch.packed).to(device)
+    return _map(batch._replace(question=None), move)._replace(question=question, packed=packed)
 
 
-def forward(model: nn.Module, image_BCHW: Tensor, question: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def send(batch: Batch, model: nn.Module) -> Batch:
+    """The batch where the model is."""
+    return move_to(prepare(batch, model), device_of(model))
+
+
+def _map(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """The batch with each of its tensors changed."""
+    return Batch(*tree_map_only(Tensor, change, tuple(batch)))
+
+
+def question_of(batch: Batch) -> Tensor | PackedQuestions | None:
+    """The questions as a model takes them."""
+    return batch.question if batch.packed is None else PackedQuestions(*batch.packed)
+
+
+def forward(
+    model: nn.Module, image_BCHW: Tensor, question: Tensor | PackedQuestions | None
+) -> tuple[Tensor, Tensor | None]:
     """A model's logits, and the centre (B, 2) where it predicts one."""
     output = model(image_BCHW) if question is None else model(image_BCHW, question)
     return output if isinstance(output, tuple) else (output, None)
@@ -36,10 +72,10 @@ def check_fit(model: nn.Module, dataset: Dataset, name: str) -> None:
     """Refuse a model that cannot answer this data set, with one sentence instead of a trace from within a layer."""
     was_training = model.training
     model.eval()
-    batch = move_to(dataset[[0]], device_of(model))
+    batch = send(dataset[[0]], model)
     try:
         with torch.inference_mode():
-            logits, _ = forward(model, dataset.preprocessing(batch.image), batch.question)
+            logits, _ = forward(model, dataset.preprocessing(batch.image), question_of(batch))
     except (RuntimeError, TypeError, ValueError) as error:
         shapes = f"images {tuple(batch.image.shape[1:])}"
         shapes += "" if batch.question is None else f" and questions {tuple(batch.question.shape[1:])}"

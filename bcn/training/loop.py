@@ -6,7 +6,7 @@ torchrun --nproc-per-node=2 -m bcn train table3/multirn-h --scale cpu --seed 0
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parallel import DistributedDataParallel as Distributed
 
 from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
@@ -25,11 +25,12 @@ from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.description import describe_weights
 from bcn.training.distributed import TIMEOUT_MINUTES, Ranks, process_group
 from bcn.training.environment import default_threads, flush_denormals, keep_memory
-from bcn.training.forward import check_fit, move_to
+from bcn.training.forward import check_fit, move_to, prepare
 from bcn.training.interrupts import Interrupted, Stop
 from bcn.training.metrics import Counts, compute_metrics, evaluate, headline
 from bcn.training.optim.ema import update_ema
 from bcn.training.optim.schedule import learning_rate
+from bcn.training.prefetch import Prefetch
 from bcn.training.progress import Progress, TensorBoard, say
 from bcn.training.recipe import Recipe, check
 from bcn.training.record import make_record
@@ -97,21 +98,32 @@ class Trainer:
             if stage.name != progress.phase:
                 progress.begin(stage.name, end * self.steps_per_epoch)
             loss_module, order = self.distribute(stage), self.order(stage.data)
-            while at.index < self.steps_per_epoch:
-                self.interrupt()
-                began = time.perf_counter()
-                batch = self.load(self.ranks.share(order[at.index * size : (at.index + 1) * size]))
-                answers = int(self.ranks.sum((batch.answer >= 0).sum()))
-                # Of all ranks, for a checkpoint to be whole that the main one writes while another is gone.
-                loss = self.ranks.mean_(self.step(loss_module, batch, answers=answers).double())
-                state.count(loss, answers=answers, seconds=time.perf_counter() - began)
-                progress.step(at.epoch, answers, loss.item)
-                if at.step % LOG_STEPS == 0:
-                    self.log_step()
-                if time.monotonic() - self.saved > self.save_seconds:
-                    self.save()
+
+            def read(index: int, order: np.ndarray = order) -> list[Batch]:
+                return self.read(self.ranks.share(order[index * size : (index + 1) * size]), index)
+
+            with Prefetch(read, stop=self.steps_per_epoch, ahead=self.ranks.device.type != "cpu") as batches:
+                while at.index < self.steps_per_epoch:
+                    self.interrupt()
+                    self.train_batch(loss_module, batches, progress)
             self.end_epoch(progress)
             state.next_epoch()
+            self.save()
+
+    def train_batch(self, loss_module: nn.Module, batches: Prefetch[list[Batch]], progress: Progress) -> None:
+        """The next step of this epoch, and what is due after it."""
+        state, at, began = self.state, self.state.position, time.perf_counter()
+        pieces = batches(at.index)
+        # Counted on the host: a GPU that has to say how many there are has to finish the last step first.
+        answers = int(self.ranks.sum(torch.stack([(piece.answer >= 0).sum() for piece in pieces]).sum()))
+        pieces = [move_to(piece, self.ranks.device) for piece in pieces]
+        # Of all ranks, for a checkpoint to be whole that the main one writes while another is gone.
+        loss = self.ranks.mean_(self.step(loss_module, *pieces, answers=answers).to(state.loss.dtype))
+        state.count(loss, answers=answers, seconds=time.perf_counter() - began)
+        progress.step(at.epoch, answers, loss.item)
+        if at.step % LOG_STEPS == 0:
+            self.log_step()
+        if time.monotonic() - self.saved > self.save_seconds:
             self.save()
 
     @property
@@ -125,30 +137,43 @@ class Trainer:
         """The loss of a stage over all ranks: gradients averaged, BatchNorm statistics those of the main rank."""
         if self.ranks.world == 1:
             return stage.loss
-        devices = [self.ranks.device] if self.ranks.device.type == "cuda" else None
-        return DistributedDataParallel(stage.loss, device_ids=devices, find_unused_parameters=stage.unused_parameters)
+        # No device_ids: it would move all tensors of a batch to the GPU, and the lengths of questions belong here.
+        return Distributed(stage.loss, find_unused_parameters=stage.unused_parameters)
 
     def order(self, data: Dataset) -> np.ndarray:
         """The rows of a data set in the order of this epoch, as many as its steps take."""
         order = data.order(self.state.position.epoch, seed=self.seed)
         return np.resize(order, self.steps_per_epoch * self.recipe.batch_size)
 
-    def load(self, index: np.ndarray) -> Batch:
-        """This rank's images, augmented, with the questions that this epoch asks."""
-        at, (stage, _) = self.state.position, self.stage
-        batch = stage.data[index]
-        if self.recipe.augment:
-            generator = torch.Generator().manual_seed(derive_seed(self.seed, at.epoch, at.index, self.ranks.rank))
-            batch = stage.data.augment(batch, generator)
-        if stage.curriculum:
-            batch = stage.data.curriculum(batch) or batch
-        return move_to(batch, self.ranks.device)
+    def load(self, rows: np.ndarray) -> Batch:
+        """Images as the next step trains them."""
+        return move_to(self.read(rows, self.state.position.index, pieces=1)[0], self.ranks.device)
 
-    def step(self, loss_module: nn.Module, batch: Batch, *, answers: int) -> Tensor:
+    def read(self, rows: np.ndarray, index: int, *, pieces: int | None = None) -> list[Batch]:
+        """Images for a step of this epoch, on the host: augmented, with the questions that this epoch asks.
+
+        Args:
+            index: of the step in the epoch.
+            pieces: how many batches to make of them, as many as the recipe accumulates by default.
+        """
+        stage, _ = self.stage
+        place = (self.seed, self.state.position.epoch, index, self.ranks.rank)
+        generator, batches = torch.Generator().manual_seed(derive_seed(*place)), []
+        for part in np.array_split(rows, pieces or 1):
+            batch = stage.data[part]
+            if self.recipe.augment:
+                batch = stage.data.augment(batch, generator)
+            if stage.curriculum:
+                batch = stage.data.curriculum(batch) or batch
+            batches.append(prepare(batch, stage.loss))
+        return batches
+
+    def step(self, loss_module: nn.Module, *batches: Batch, answers: int) -> Tensor:
         """One step on the mean loss over the answers of all ranks together, however unequal their shares.
 
         Args:
             loss_module: from a batch to its summed loss, as `distribute` gives it.
+            batches: whose gradients are added up.
             answers: how many answers all ranks train in this step.
         """
         state, at, optim = self.state, self.state.position, self.recipe.optim
@@ -156,16 +181,21 @@ class Trainer:
         seed_device(derive_seed(self.seed, at.epoch, at.index, self.ranks.rank, 1), self.ranks.device)
         for group in state.optimiser.param_groups:
             group["lr"] = learning_rate(optim, at.step, steps_per_epoch=self.steps_per_epoch, total=self.total)
-        # DistributedDataParallel takes the mean of the ranks' gradients; what is wanted is their sum over the total.
-        loss: Tensor = loss_module(batch) * (self.ranks.world / max(1, answers))
         state.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        losses = []
+        for batch in batches:
+            adds_up = batch is not batches[-1]
+            with loss_module.no_sync() if adds_up and isinstance(loss_module, Distributed) else nullcontext():
+                # The ranks' gradients are averaged; what is wanted is their sum over the total.
+                loss: Tensor = loss_module(batch) * (self.ranks.world / max(1, answers))
+                loss.backward()
+            losses.append(loss.detach())
         if optim.clip_norm is not None:
             nn.utils.clip_grad_norm_(state.trained, optim.clip_norm)
         state.optimiser.step()
         if state.ema is not None and optim.ema_decay is not None:
             update_ema(state.ema, state.model, optim.ema_decay, at.step)
-        return loss.detach()
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
     def log_step(self) -> None:
         """A line of metrics.jsonl within an epoch."""

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bcn.data.dataset import OUT_OF_VOCABULARY, Dataset
+from bcn.data.dataset import OUT_OF_VOCABULARY, Batch, Dataset
 from bcn.training.device import sum_dtype
 from bcn.training.distributed import Ranks
-from bcn.training.forward import device_of, forward, move_to
+from bcn.training.forward import device_of, forward, move_to, prepare, question_of
 from bcn.training.losses import answer_loss
+from bcn.training.prefetch import Prefetch
 
 Z95 = 1.959963984540054
 """the 97.5 % point of the normal distribution"""
@@ -75,21 +76,29 @@ def evaluate(
     was_training = model.training
     model.eval()
     mine = ranks.share(np.arange(len(dataset)))
-    for start in range(0, len(mine), batch_size):
-        interrupt()
-        batch = move_to(dataset[mine[start : start + batch_size]], device)
-        logits, centre_B2 = forward(model, dataset.preprocessing(batch.image), batch.question)
-        kind = torch.zeros_like(batch.answer) if batch.kind is None else batch.kind
-        true = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, answers)
-        cell = (kind * (answers + 1) + true) * answers + logits.argmax(-1)
-        asked = true >= 0  # not the padding of images with fewer questions than others
-        counts[:-3] += torch.bincount(cell[asked], minlength=cells)
-        counts[-3] += asked.sum()
-        counts[-2] += len(batch.image)
-        sums[0] += answer_loss(logits, centre_B2, batch, localise=localise)
-        if localise and centre_B2 is not None and batch.centre is not None:
-            sums[1:] += (centre_B2.to(sums.dtype) - batch.centre.to(sums.dtype)).square().sum(0)
-            counts[-1] += len(centre_B2)
+
+    def read(start: int) -> Batch:
+        return prepare(dataset[mine[start : start + batch_size]], model)
+
+    with Prefetch(read, stop=len(mine), step=batch_size, ahead=device.type != "cpu") as batches:
+        for start in range(0, len(mine), batch_size):
+            interrupt()
+            batch = move_to(batches(start), device)
+            logits, centre_B2 = forward(model, dataset.preprocessing(batch.image), question_of(batch))
+            kind = torch.zeros_like(batch.answer) if batch.kind is None else batch.kind
+            true = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, answers)
+            cell = (kind * (answers + 1) + true) * answers + logits.argmax(-1)
+            asked = true >= 0  # not the padding of images with fewer questions than others
+            # One cell more, for what is not asked: to leave it out, a GPU would have to be asked where it is.
+            cell = cell.masked_fill(~asked, cells).flatten()
+            counted = counts.new_zeros(cells + 1).index_add_(0, cell, torch.ones_like(cell))
+            counts[:-3] += counted[:-1]
+            counts[-3] += asked.sum()
+            counts[-2] += len(batch.image)
+            sums[0] += answer_loss(logits, centre_B2, batch, localise=localise)
+            if localise and centre_B2 is not None and batch.centre is not None:
+                sums[1:] += (centre_B2.to(sums.dtype) - batch.centre.to(sums.dtype)).square().sum(0)
+                counts[-1] += len(centre_B2)
     model.train(was_training)
     counts, sums = ranks.sum(counts).cpu(), ranks.sum(sums).cpu()
     assert int(counts[-2]) == len(dataset), f"{counts[-2]} of {len(dataset)} images were evaluated"

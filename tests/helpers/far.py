@@ -2,12 +2,13 @@
 
 It is torch's PrivateUse1 backend in Python: a tensor on it is a wrapper around one of the CPU. An operator that gets
 tensors of both raises, as CUDA does, and code that looks for a tensor's memory finds none. `Trace` counts what is asked
-of the device: operators, reads by the host, and tensors that the host sends. As on CUDA, a 0-dimensional tensor of the
+of the device: operators that are no views, reads by the host, and tensors that the host sends. As on CUDA, a 0-dimensional tensor of the
 CPU may meet those of the device, and an LSTM is one operator and one more in the backward pass (`far::cudnn_rnn`).
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -69,8 +70,9 @@ class Trace:
     def __exit__(self, *error: object) -> None:
         Trace.active = None
 
-    def note(self, name: str, args: tuple[Any, ...], *, to_far: bool) -> None:
-        self.operators[name] += 1
+    def note(self, func: Any, args: tuple[Any, ...], *, to_far: bool) -> None:
+        name = func._schema.name
+        self.operators[name] += not func.is_view
         from_far = any(isinstance(leaf, FarTensor) for leaf in tree_leaves(args))
         target = args[0] if name == "aten::copy_" else None
         to_far = isinstance(target, FarTensor) if target is not None else to_far
@@ -96,7 +98,7 @@ def run(func: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"{name}: expected all tensors to be on one device, but found some on far:0 and on cpu")
     to_far = bool(far) if device is None else torch.device(device).type == FAR
     if Trace.active is not None:
-        Trace.active.note(name, args, to_far=to_far)
+        Trace.active.note(func, args, to_far=to_far)
     if device is not None:
         kwargs["device"] = torch.device("cpu") if to_far else device
     if name == "aten::copy_" and not isinstance(args[0], FarTensor):
@@ -164,16 +166,19 @@ def cudnn_rnn(data: Tensor, sizes: Tensor, state: Tensors, weights: Tensors, lay
 def cudnn_rnn_backward(
     grads: Tensors, data: Tensor, sizes: Tensor, state: Tensors, weights: Tensors, layers: int
 ) -> Tensors:
-    with torch.enable_grad():
+    def differentiate() -> Tensors:
         leaves = [tensor.detach().requires_grad_() for tensor in (data, *weights)]
         result = _lstm(leaves[0], sizes, state, leaves[1:], layers)
         return list(torch.autograd.grad(result, leaves, grads))
+
+    with ThreadPoolExecutor(1) as thread:  # within an operator autograd is off
+        return thread.submit(differentiate).result()
 
 
 def _backward(ctx: Any, grads: Tensors) -> Any:
     data, sizes, *rest = ctx.saved_tensors
     first, *others = cudnn_rnn_backward(grads, data, sizes, rest[:2], rest[2:], ctx.layers)
-    return first, None, None, others, None
+    return first, None, [None, None], others, None
 
 
 def _setup(ctx: Any, inputs: Any, output: Any) -> None:

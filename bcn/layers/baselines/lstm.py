@@ -1,19 +1,21 @@
 """A bidirectional LSTM (Hochreiter and Schmidhuber, 1997) that reads sentences of different lengths to one vector each.
 
-Two forms that agree: `unrolled`, word by word with padding masked out, which compiles, counts and exports (as a loop);
-and `packed`, which reads no padding, and whose own backward makes each weight's gradient with one matrix product for
-all words instead of one for each. Both run the two directions in one loop.
+Three forms that agree: `unrolled`, word by word with padding masked out, which compiles, counts and exports (as a
+loop); `packed`, which reads no padding, and whose own backward makes each weight's gradient with one matrix product for
+all words instead of one for each; and `packed_operator`, torch's own LSTM, which on CUDA is one operator of cuDNN where
+the others are a thousand.
 
-Why not `nn.LSTM` with `pack_padded_sequence`: on the same parameters it takes 1.62 [1.57, 1.69] times as long for
-forward and backward (forward alone 0.97 [0.94, 1.05]), and makes a training step of clevr/multirn-h 1.20 [1.17, 1.30]
-times as long: 454 against 360 ms for 16 images with 10 questions of 17 words. (Median and quartiles of the ratio of CPU
-time, 28 and 10 pairs in one process, one core; outputs differ by 2e-7.) Gates and parameters are those of `nn.LSTM`,
-its two biases added up.
+Why not the last on the CPU, `nn.LSTM` with `pack_padded_sequence`: on the same parameters it takes 1.62 [1.57, 1.69]
+times as long for forward and backward (forward alone 0.97 [0.94, 1.05]), and makes a training step of clevr/multirn-h
+1.20 [1.17, 1.30] times as long: 454 against 360 ms for 16 images with 10 questions of 17 words. (Median and quartiles
+of the ratio of CPU time, 28 and 10 pairs in one process, one core; outputs differ by 2e-7.) Gates and parameters are
+those of `nn.LSTM`, its two biases added up.
 
 U sentences, L words in the longest, N words in all, E numbers for a word, H units, G = 4 H gates in the order input,
 forget, cell, output; 2 directions, of which the reverse one has its words in the order in which it reads them.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
@@ -26,6 +28,8 @@ from bcn.layers.fused.dispatch import has_values
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
+# cuDNN copies the weights into a block of its own, half a megabyte, in every call: parameters stay where they are.
+warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
 Both = tuple[Tensor, Tensor]
 After = tuple[Both, Tensor]
 
@@ -229,6 +233,27 @@ class BidirectionalLSTM(nn.Module):
             input_NE = torch.cat([state_2NH[0], state_2NH[1].index_select(0, packing.reverse_N)], dim=1)
             state_2NH = layer.packed(input_NE, packing)
         return state_2NH.index_select(1, packing.last_U).transpose(0, 1).flatten(1)
+
+    def packed_operator(self, input_NE: Tensor, count_L: Tensor) -> Tensor:
+        """The last states of sentences in the order of a `PackedSequence`, the longest first: (U, 2 H).
+
+        Args:
+            count_L: how many sentences have a word t, on the CPU.
+        """
+        first, *_ = self
+        weights = []
+        no_bias_G = torch.zeros_like(first.bias[0])  # cuDNN has two biases and adds them up
+        for layer in self:
+            for ih_GE, hh_GH, bias_G in zip(
+                layer.weight_ih.unbind(), layer.weight_hh.unbind(), layer.bias.unbind(), strict=True
+            ):
+                weights += [ih_GE, hh_GH, bias_G, no_bias_G]
+        layers = len(self.layers)
+        state_SUH = input_NE.new_zeros(2 * layers, int(count_L[0]), first.weight_hh.shape[2])
+        _, last_SUH, _ = torch.lstm(
+            input_NE, count_L, (state_SUH, state_SUH), weights, True, layers, 0.0, self.training, True
+        )
+        return last_SUH[-2:].transpose(0, 1).flatten(1)
 
     def unrolled(self, input_ULE: Tensor, length_U: Tensor) -> Tensor:
         for layer in self:

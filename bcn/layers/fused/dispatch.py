@@ -21,8 +21,15 @@ def may_fuse(*tensors: Tensor, operator: bool) -> bool:
     return all(tensor.is_cpu for tensor in tensors) and (operator or has_values(*tensors))
 
 
-def has_values(*tensors: Tensor) -> bool:
-    """Whether the tensors hold numbers now, which Python may look at: to pack, to sort out duplicates, to call C."""
+def on_accelerator(tensor: Tensor) -> bool:
+    """Whether a tensor is on a GPU or the like, where each operator is launched and reading a value means to wait."""
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():
         return False
-    return all(type(tensor) in (Tensor, Parameter) and not tensor.is_meta for tensor in tensors)
+    return tensor.device.type not in ("cpu", "meta")
+
+
+def has_values(*tensors: Tensor) -> bool:
+    """Whether the tensors are on the CPU and hold numbers, for Python to look at: to pack, to find duplicates."""
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting():
+        return False
+    return all(type(tensor) in (Tensor, Parameter) and tensor.is_cpu for tensor in tensors)
