@@ -13,6 +13,8 @@ if "BCN_CACHE" not in os.environ:
     _cache = tempfile.TemporaryDirectory(prefix="bcn-tests-")  # removed when the session ends
     os.environ["BCN_CACHE"] = _cache.name
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["BCN_DEVICE"] = "cpu"  # what holds bit by bit holds there, also on a machine with a GPU
+collect_ignore = [] if "BCN_FAR" in os.environ else ["training/far"]  # which test_device.py runs
 
 import torch  # noqa: E402
 from helpers.mnist_sample import use_mnist_sample  # noqa: E402

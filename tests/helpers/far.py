@@ -2,8 +2,10 @@
 
 It is torch's PrivateUse1 backend in Python: a tensor on it is a wrapper around one of the CPU. An operator that gets
 tensors of both raises, as CUDA does, and code that looks for a tensor's memory finds none. `Trace` counts what is asked
-of the device: operators that are no views, reads by the host, and tensors that the host sends. As on CUDA, a 0-dimensional tensor of the
-CPU may meet those of the device, and an LSTM is one operator and one more in the backward pass (`far::cudnn_rnn`).
+of the device: operators that are no views, reads by the host, and tensors that the host sends. As on CUDA, a
+0-dimensional tensor of the CPU may meet those of the device, and an LSTM is one operator and one more in the backward
+pass (`far::cudnn_rnn`). Autograd has to meet the device before its first backward pass, and may not be forked after
+that: its tests run in a process of their own.
 """
 
 from collections import Counter

@@ -4,7 +4,6 @@ The host runs ahead of a GPU as long as it does not have to wait for a value; an
 mostly the launching of operators. What this saves in time is not known: there is no GPU here.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.annotated_clevr import annotated_clevr
-from helpers.far import Trace, far_device
+from helpers.far import Trace
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -26,12 +25,6 @@ from bcn.training.splits import Splits
 
 BUDGET = 250
 """operators of a step on CLEVR that are no views; with the LSTM of the CPU there were 1,900"""
-
-
-@pytest.fixture
-def far() -> Iterator[torch.device]:
-    with far_device() as device:
-        yield device
 
 
 @pytest.fixture(scope="module")
