@@ -9,6 +9,8 @@ import typer
 from bcn.cli import app
 from bcn.errors import BcnError
 
+KERNELS = {16: "C with AVX-512", 8: "C with AVX2", 4: "C with NEON", 0: "torch (not compiled, or a CPU without AVX2)"}
+
 
 @app.command()
 def doctor(
@@ -32,7 +34,7 @@ def doctor(
         "threads": default_threads(),
         "gpu": here["gpu"] or "none",
         "freed memory is kept": "yes" if keep_memory() else "no (not glibc)",
-        "fused kernels": {16: "C with AVX-512", 8: "C with AVX2"}.get(vector_width(), "torch (no AVX2, or no build)"),
+        "fused kernels": KERNELS[vector_width()],
     }
     for name, value in rows.items():
         print(f"{name:22}{value}")

@@ -14,7 +14,7 @@ from bcn.layers.fused.max import pooled_max
 from bcn.layers.fused.sum import pooled_sum
 from bcn.layers.relation import MultiRelation, PairRelation
 
-VECTORS = [width for width in (16, 8) if width <= native.vector_width()]
+VECTORS = {16: [16, 8], 8: [8], 4: [4]}.get(native.vector_width(), [])
 
 
 def by_hand(base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The loops of `csrc/pooled.c`, called through ctypes: 32-bit floats on CPUs with AVX-512 or AVX2.
+"""The loops of `csrc/pooled.c`, called through ctypes: 32-bit floats on CPUs with AVX-512, AVX2 or NEON.
 
 They do in one pass through the cache what torch needs several for: the matrix products, and around them the sums, ReLUs
 and masks. Threads share out the questions; in the backward pass, and for the maximum, whole images.
@@ -45,7 +45,7 @@ def load_library(name: str) -> ctypes.CDLL | None:
 
 @cache
 def vector_width() -> int:
-    """Floats in a vector of the instruction set that is used: 16 or 8; 0 where the loop runs in torch."""
+    """Floats in a vector of the instruction set that is used: 16, 8 or 4; 0 where the loop runs in torch."""
     pooled = load_library("pooled")
     return int(pooled.bcn_vector_width()) if pooled else 0
 

@@ -1,8 +1,8 @@
 /* The loops of bcn/layers/fused/sum.py and max.py in C, for one image: forward and backward of
  *   total_u = sum over objects of relu(W_L ... relu(W_1 relu(base_n + shift_u) + b_1) ... + b_L)
  * and, for a BCN, of the maximum over positions instead of the sum, without the last relu.
- * Written for the vector registers (AVX-512, or AVX2 with FMA): matrix products with what stands before and after them
- * done while the data is in the first- and second-level cache. Plain C with the vector extensions of GCC and Clang.
+ * Written for the vector registers (AVX-512, AVX2 with FMA, or NEON): matrix products with what stands before and after
+ * them done while the data is in the first- and second-level cache. Plain C with the vector extensions of GCC and Clang.
  */
 #include <math.h>
 #include <stdint.h>
@@ -74,6 +74,9 @@ static inline __attribute__((always_inline)) TARGET __m256 select_avx2(uint32_t 
 #include "tiles.h"
 #include "passes.h"
 
+static void forward(int width, const struct work *w) { (width == 16 ? forward_avx512 : forward_avx2)(w); }
+static void backward(int width, const struct work *w) { (width == 16 ? backward_avx512 : backward_avx2)(w); }
+
 int bcn_vector_width(void)
 {
     __builtin_cpu_init();
@@ -81,12 +84,35 @@ int bcn_vector_width(void)
         return 16;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 8 : 0;
 }
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+/* Every 64-bit ARM has NEON: 32 registers, of which a tile of 6 x 16 floats takes 24. */
+#define NAME(x) x##_neon
+#define TARGET
+#define WIDTH 4
+#define NV 4
+#define MR 6
+static inline __attribute__((always_inline)) uint32_t bits_neon(float32x4_t x)
+{
+    const uint32x4_t lane = {1, 2, 4, 8};
+    return vaddvq_u32(vbicq_u32(lane, vclezq_f32(x)));
+}
+static inline __attribute__((always_inline)) float32x4_t select_neon(uint32_t bits, float32x4_t x)
+{
+    const uint32x4_t lane = {1, 2, 4, 8};
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vtstq_u32(vdupq_n_u32(bits), lane)));
+}
+#include "tiles.h"
+#include "passes.h"
+
+static void forward(int width, const struct work *w) { (void)width, forward_neon(w); }
+static void backward(int width, const struct work *w) { (void)width, backward_neon(w); }
+int bcn_vector_width(void) { return WIDTH; }
 #else
+static void forward(int width, const struct work *w) { (void)width, (void)w; }
+static void backward(int width, const struct work *w) { (void)width, (void)w; }
 int bcn_vector_width(void) { return 0; }
-static void forward_avx512(const struct work *w) { (void)w; }
-static void backward_avx512(const struct work *w) { (void)w; }
-#define forward_avx2 forward_avx512
-#define backward_avx2 backward_avx512
 #endif
 
 static float *carve(float **rest, long count)
@@ -144,9 +170,6 @@ static float *prepare(struct work *w, int layers, const long *widths, const floa
     }
     return memory;
 }
-
-static void forward(int width, const struct work *w) { (width == 16 ? forward_avx512 : forward_avx2)(w); }
-static void backward(int width, const struct work *w) { (width == 16 ? backward_avx512 : backward_avx2)(w); }
 
 /* The sums. Part p is the questions begin[p] to begin[p + 1] - 1, all about image[p]. `grad` is null in the forward
  * pass, where `positive`, one bit for each activation of the last layer, may be null. Returns 0, or 1 without memory. */
