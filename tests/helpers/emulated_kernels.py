@@ -88,4 +88,5 @@ def load_emulated(name: str) -> Any:
 
 emulator = Emulator()
 native.load_library = load_emulated
-native.pointer = deformable.pointer = pointer
+for module in (native, deformable):
+    setattr(module, "pointer", pointer)  # noqa: B010 (a name that they import)
