@@ -2,6 +2,7 @@
 
 import os
 import platform
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,14 +15,38 @@ KERNELS = {16: "C with AVX-512", 8: "C with AVX2", 4: "C with NEON", 0: "torch (
 
 @app.command()
 def doctor(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Directories of runs, caches or data to verify (default: the machine).")
+    ] = None,
     distributed: Annotated[
         bool, typer.Option("--distributed", help="One all-reduce per rank, under torchrun.")
     ] = False,
 ) -> None:
-    """Versions, cores, threads; with --distributed whether the processes of a torchrun launch reach each other."""
+    """Verify every file of runs, caches or data sets; without one, print versions, cores, threads.
+
+    With --distributed, tell whether the processes of a torchrun launch reach each other.
+    """
     if distributed:
         _check_launch()
-        return
+    elif paths:
+        _verify(paths)
+    else:
+        _describe_machine()
+
+
+def _verify(paths: list[Path]) -> None:
+    from bcn.training.verify import verify
+
+    bad = 0
+    for path in paths:
+        for finding in verify(path):
+            bad += finding.status == "bad"
+            print(f"{finding.subject}: {finding.text}", flush=True)
+    if bad:
+        raise BcnError(f"{bad} of these are damaged; what to do is said above")
+
+
+def _describe_machine() -> None:
     from bcn.layers.fused.native import vector_width
     from bcn.training.environment import commit, default_threads, keep_memory, machine, versions
 

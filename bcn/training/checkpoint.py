@@ -28,7 +28,7 @@ KEEP = 2
 def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Add checkpoint `step` to a folder and remove all but the last two, also what a crash or a full disk left over."""
     name = folder / f"step-{step:08d}"
-    if there := [path.name for path in _names(folder) if path.name.startswith(name.name)]:
+    if there := [path.name for path in list_checkpoints(folder) if path.name.startswith(name.name)]:
         # written beside the whole one of the same step, not over it
         last = there[-1].removeprefix(name.name).lstrip("-")
         name = folder / f"{name.name}-{int(last or 0) + 1:04d}"
@@ -40,7 +40,7 @@ def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: 
         }
         write_json(name.with_suffix(".json"), checksums)
     finally:
-        kept = _names(folder)[-KEEP:]
+        kept = list_checkpoints(folder)[-KEEP:]
         for path in (*folder.glob("step-*"), *folder.glob(".step-*")):
             if path.with_suffix("") not in kept:
                 path.unlink(missing_ok=True)
@@ -48,27 +48,36 @@ def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The newest whole checkpoint, or None where there is none; a damaged one is named and passed over."""
-    names = _names(folder)
+    names = list_checkpoints(folder)
     for name in reversed(names):
         try:
-            checksums = json.loads(name.with_suffix(".json").read_text(encoding="utf-8"))
-            content = {suffix: name.with_suffix(suffix).read_bytes() for suffix in (".safetensors", ".pt")}
-            for suffix, part in ((".safetensors", "weights"), (".pt", "state")):
-                if hashlib.sha256(content[suffix]).hexdigest() != checksums[part]:
-                    raise ValueError(f"the checksum of {name.name}{suffix} is wrong")
-            state = torch.load(io.BytesIO(content[".pt"]), weights_only=True, map_location="cpu")
-            return safetensors.torch.load(content[".safetensors"]), state
-        except pickle.UnpicklingError:  # not in torch's words, which advise to load it all the same
-            say(f"checkpoint {name} holds more than tensors and plain values, and is refused; trying the one before it")
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            say(f"checkpoint {name} is damaged ({error}); trying the one before it")
+            return read_checkpoint(name)
+        except BcnError as error:
+            say(f"{error}; trying the one before it")
     if names:
         raise BcnError(f"every checkpoint in {folder} is damaged; remove that directory to train from the start")
     return None
 
 
-def _names(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, without suffix, from the oldest to the newest."""
     return sorted(path.with_suffix("") for path in folder.glob("step-*.json"))
+
+
+def read_checkpoint(name: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """One of `list_checkpoints`; a damaged one is refused."""
+    try:
+        checksums = json.loads(name.with_suffix(".json").read_text(encoding="utf-8"))
+        content = {suffix: name.with_suffix(suffix).read_bytes() for suffix in (".safetensors", ".pt")}
+        for suffix, part in ((".safetensors", "weights"), (".pt", "state")):
+            if hashlib.sha256(content[suffix]).hexdigest() != checksums[part]:
+                raise ValueError(f"the checksum of {name.name}{suffix} is wrong")
+        state = torch.load(io.BytesIO(content[".pt"]), weights_only=True, map_location="cpu")
+        return safetensors.torch.load(content[".safetensors"]), state
+    except pickle.UnpicklingError as error:  # not in torch's words, which advise to load it all the same
+        raise BcnError(f"checkpoint {name} holds more than tensors and plain values, and is refused") from error
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise BcnError(f"checkpoint {name} is damaged ({error})") from error
 
 
 def _write_state(path: Path, state: dict[str, Any]) -> str:

@@ -39,22 +39,27 @@ class EventLog:
 
     def events(self) -> list[dict[str, Any]]:
         """The events in the file. A damaged line is named and left out, one that a crash cut short left out."""
-        events, lines = [], self._read()
-        has_checksums = any(CHECKSUM in line for line in lines)  # earlier versions wrote none
-        for number, line in enumerate(lines, start=1):
-            if (event := _decode(line, has_checksums)) is not None:
-                events.append(event)
-            elif line.endswith("\n"):
-                say(f"{self.path}: line {number} is damaged and left out")
-        return events
+        for number in self.find_damaged():
+            say(f"{self.path}: line {number} is damaged and left out")
+        return [event for event in _decode(self._read()) if event is not None]
+
+    def find_damaged(self) -> list[int]:
+        """The numbers of the lines that are not what was written."""
+        lines = self._read()
+        pairs = enumerate(zip(lines, _decode(lines), strict=True), start=1)
+        return [number for number, (line, event) in pairs if event is None and line.endswith("\n")]
+
+    def find_changed(self, lines: list[str]) -> list[int]:
+        """The numbers of those of these lines that the file does not begin with."""
+        there = self._read()
+        return [number for number, line in enumerate(lines, start=1) if there[number - 1 : number] != [line]]
 
     def restore(self, lines: list[str]) -> None:
         """Let the file hold the lines of a checkpoint: what is damaged is named, what came later happens again."""
-        there = self._read()
-        if damaged := [number for number, line in enumerate(lines) if there[number : number + 1] != [line]]:
-            say(f"{self.path}: damaged in line {damaged[0] + 1}; restored from the checkpoint")
+        if changed := self.find_changed(lines):
+            say(f"{self.path}: damaged in line {changed[0]}; restored from the checkpoint")
         self.lines = list(lines)
-        if there != lines:
+        if self._read() != lines:
             with atomic_write(self.path) as temporary:
                 temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
 
@@ -83,14 +88,21 @@ def _encode(event: dict[str, Any]) -> str:
     return f'{text[:-1]}{CHECKSUM}{zlib.crc32(text.encode()):08x}"}}\n'
 
 
-def _decode(line: str, has_checksum: bool) -> dict[str, Any] | None:
-    """The event of a line; None for one that is damaged."""
-    text = line.rstrip("\n")
-    if has_checksum:
-        text = text.rpartition(CHECKSUM)[0] + "}"
+def _decode(lines: list[str]) -> list[dict[str, Any] | None]:
+    """The events of lines; None for one that is damaged. Earlier versions wrote no checksums."""
+    has_checksums = any(CHECKSUM in line for line in lines)
+    return [_decode_checked(line) if has_checksums else _decode_plain(line) for line in lines]
+
+
+def _decode_checked(line: str) -> dict[str, Any] | None:
+    event = _decode_plain(line.rpartition(CHECKSUM)[0] + "}")
+    return event if event is not None and _encode(event) == line else None
+
+
+def _decode_plain(text: str) -> dict[str, Any] | None:
     try:
         event = json.loads(text)
     except ValueError:
         return None
     whole = isinstance(event, dict) and "event" in event and all(type(event.get(key)) is int for key in POSITION)
-    return event if whole and (not has_checksum or _encode(event) == line) else None
+    return event if whole else None

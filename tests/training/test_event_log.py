@@ -60,9 +60,16 @@ def test_no_flipped_bit_goes_unnoticed(log: EventLog, capsys: pytest.CaptureFixt
             assert all(event in expected for event in events), (position, bit)
             # The last line without its end is one that a crash cut short, which is no damage.
             assert ("is damaged and left out" in capsys.readouterr().err) == (position < len(content) - 1)
-            log.restore(log.lines)
-            assert log.path.read_bytes() == content
-            assert "restored from the checkpoint" in capsys.readouterr().err
+            assert log.find_changed(log.lines)
+
+
+def test_what_is_damaged_is_restored(log: EventLog, capsys: pytest.CaptureFixture[str]) -> None:
+    content = log.path.read_bytes()
+    for damaged in (b"", content[:-1], content[:40], content.replace(b"loss", b"lost"), b"\xff\x85\r\x0b" + content):
+        log.path.write_bytes(damaged)
+        log.restore(log.lines)
+        assert log.path.read_bytes() == content
+        assert "restored from the checkpoint" in capsys.readouterr().err
 
 
 def test_lines_after_a_checkpoint_are_dropped_without_a_word(log: EventLog, capsys: pytest.CaptureFixture[str]) -> None:
