@@ -11,7 +11,7 @@ MAX_REQUESTS = 512
 """at once"""
 MAX_BYTES = 8 << 20
 """of a request's body"""
-MAX_HELD_BYTES = 64 << 20
+MAX_HELD_BYTES = 48 << 20
 """of the bodies of all requests at once"""
 BODY_SECONDS = 30
 """in which a body has to arrive"""
