@@ -54,17 +54,17 @@ VARIANTS = {
 SHORT = Optim("adam", 1.5e-3, schedule="warmup-cosine", warmup=0.1)
 ALL, FEW = tuple(VARIANTS), ("relu", "linear", "balanced", "none")
 REGIMES = {
-    "images": Regime("8 images x 36 questions", {"optim": SHORT, "epochs": 10, "curriculum_epochs": 0}, ALL),
-    "curriculum": Regime("the same, two epochs of non-relational questions first", {"optim": SHORT, "epochs": 10}, FEW),
+    "images": Regime("8 images x 36 questions", {"optim": SHORT, "epochs": 14, "curriculum_epochs": 0}, ALL),
+    "curriculum": Regime("the same, two epochs of non-relational questions first", {"optim": SHORT, "epochs": 14}, FEW),
     "fresh": Regime(
         "8 images x 36 questions, scenes that never repeat",
-        {"optim": SHORT, "epochs": 20, "curriculum_epochs": 0},
+        {"optim": SHORT, "epochs": 30, "curriculum_epochs": 0},
         FEW,
         data="sort-of-clevr-stream",
     ),
     "100-objects": Regime(
         "8 images x 36 questions, 100 objects",
-        {"optim": SHORT, "epochs": 10, "curriculum_epochs": 0},
+        {"optim": SHORT, "epochs": 14, "curriculum_epochs": 0},
         FEW,
         row="multirn-h",
     ),
