@@ -7,7 +7,7 @@ B images, S channels of a source, K channels of the result, n = H x W positions.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import cast
 
 import torch.nn.functional as F
@@ -31,11 +31,16 @@ class ConcatConv1x1(nn.Conv2d):
     def __init__(self, channels: Sequence[int], out_channels: int) -> None:
         super().__init__(sum(channels), out_channels, 1)
         self.channels = tuple(channels)
+        self.starts = tuple(accumulate(channels[:-1], initial=0))
 
     def parts(self) -> tuple[Tensor, ...]:
         """The weight of each source, (K, S)."""
         parts: tuple[Tensor, ...] = self.weight.flatten(1).split(self.channels, dim=1)
         return parts
+
+    def part(self, source: int) -> Tensor:
+        """The weight of one source, (K, S)."""
+        return self.weight.flatten(1).narrow(1, self.starts[source], self.channels[source])
 
     def forward(self, *sources: Tensor) -> Tensor:
         """Sources are maps (B, S, H, W), of which there is at least one, planes (S, H, W) or vectors (B, S)."""
@@ -48,13 +53,13 @@ class ConcatConv1x1(nn.Conv2d):
         The part of a source that is None is left out, for a caller that adds it later.
         """
         everywhere, constant = [], self.bias
-        for source, weight in zip(sources, self.parts(), strict=True):
+        for index, source in enumerate(sources):
             if source is None:
                 continue
             if source.dim() == 2:
-                constant = F.linear(source, weight, constant)
+                constant = F.linear(source, self.part(index), constant)
             elif source.shape[2]:
-                everywhere.append(F.linear(source, weight))
+                everywhere.append(F.linear(source, self.part(index)))
         if constant is None:
             raise BcnError(NO_BIAS)
         # The terms with fewer rows first, so that the large one is gone through once.

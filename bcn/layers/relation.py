@@ -70,7 +70,7 @@ class _Relation(nn.Module, ABC):
 
     def _of_question(self) -> Tensor:
         """The part of g's first weight that sees the question: (K, D)."""
-        return self.g.first.parts()[-1]
+        return self.g.first.part(-1)
 
     def _coordinates(self, map_BCHW: Tensor) -> Tensor:
         """The coordinate planes of a map, as rows (1, n, P)."""
@@ -112,7 +112,7 @@ class MultiRelation(_Relation):
         if self.broadcast is None:
             return base_BnK, None
         vector_BK, _ = self.broadcast.pooled(map_BCHW)
-        return base_BnK, F.linear(vector_BK, self.g.first.parts()[1])[:, None]
+        return base_BnK, F.linear(vector_BK, self.g.first.part(1))[:, None]
 
     def sources(self, map_BCHW: Tensor, question: Tensor | None = None) -> dict[str, Tensor]:
         """What g's first layer sees of each part of [o_i, BCN(O), C, question], in the order of its weights: rows."""

@@ -31,28 +31,28 @@ def check_questions(base_BnK: Tensor, shift_UK: Tensor, owner_U: Tensor) -> None
     """Every question is about one of the images, in their order."""
     _check_shape("shift", shift_UK, (len(shift_UK), base_BnK.shape[2]))
     _check_shape("owner", owner_U, (len(shift_UK),))
-    rises = not (owner_U[1:] < owner_U[:-1]).any()
-    in_range = rises and (not len(owner_U) or (owner_U[0] >= 0 and owner_U[-1] < len(base_BnK)))
-    if not in_range or owner_U.dtype != torch.int64:
+    images = owner_U.tolist()
+    in_range = not images or (images[0] >= 0 and images[-1] < len(base_BnK))
+    if not in_range or images != sorted(images) or owner_U.dtype != torch.int64:
         raise BcnError(
-            f"owner is {owner_U[:8].tolist()} of {owner_U.dtype}: accepted are images from 0 to {len(base_BnK) - 1} "
+            f"owner is {images[:8]} of {owner_U.dtype}: accepted are images from 0 to {len(base_BnK) - 1} "
             "that never decrease, of torch.int64"
         )
 
 
 def pointer(
     tensor: Tensor | None,
-    shape: Sequence[int],
+    shape: tuple[int, ...],
     dtype: torch.dtype = torch.float32,
     memory_format: torch.memory_format = torch.contiguous_format,
 ) -> ctypes.c_void_p:
     """The address of a tensor of exactly this shape, type and order in memory; null for None."""
     if tensor is None:
         return ctypes.c_void_p(None)
-    if tuple(tensor.shape) != tuple(shape) or tensor.dtype != dtype or not tensor.is_cpu:
+    if tensor.shape != shape or tensor.dtype != dtype or not tensor.is_cpu:
         raise BcnError(
             f"a tensor of {tensor.dtype} with the shape {tuple(tensor.shape)} on {tensor.device}: the loop in C "
-            f"accepts {dtype} with the shape {tuple(shape)} on the CPU"
+            f"accepts {dtype} with the shape {shape} on the CPU"
         )
     if not tensor.is_contiguous(memory_format=memory_format):
         raise BcnError(f"a tensor with the strides {tensor.stride()}: the loop in C accepts {memory_format}")
@@ -60,5 +60,5 @@ def pointer(
 
 
 def _check_shape(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    if tuple(tensor.shape) != shape:
+    if tensor.shape != shape:
         raise BcnError(f"{name} has the shape {tuple(tensor.shape)}: accepted is {shape}")

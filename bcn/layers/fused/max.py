@@ -28,10 +28,12 @@ def pooled_max(base_BnK: Tensor, weights: list[Tensor], biases: list[Tensor]) ->
     fuse = bool(weights) and may_fuse(base_BnK, *weights, *biases, operator=False)
     if fuse:
         check_layers(base_BnK, weights, biases)
-    if fuse and native.supports(base_BnK, weights, *biases):
+    if not fuse or not native.supports(base_BnK, weights, *biases):
+        value, position = further_layers(base_BnK, weights, biases).max(dim=1)
+    elif torch.is_grad_enabled():
         value, position = _PooledMax.apply(base_BnK, *weights, *biases)  # type: ignore[no-untyped-call]
     else:
-        value, position = further_layers(base_BnK, weights, biases).max(dim=1)
+        value, position = native.max_forward(base_BnK, weights, biases)
     return value, position
 
 

@@ -52,11 +52,13 @@ def vector_width() -> int:
 
 def supports(base: Tensor, weights: list[Tensor], *others: Tensor) -> bool:
     """Whether the loops can run over layers of these widths, on tensors of this type, on this CPU."""
-    widths = layer_widths(base, weights)
-    fits = 0 < len(weights) <= MAX_LAYERS and base.shape[1] <= MAX_OBJECTS
-    fits = fits and all(0 < width <= MAX_WIDTH and width % WIDTH_MULTIPLE == 0 for width in widths)
-    fits = fits and all(x.dtype == torch.float32 and x.is_cpu for x in (base, *weights, *others))
-    return fits and vector_width() > 0
+    for width in layer_widths(base, weights):
+        if not 0 < width <= MAX_WIDTH or width % WIDTH_MULTIPLE:
+            return False
+    for tensor in (base, *weights, *others):
+        if tensor.dtype != torch.float32 or not tensor.is_cpu:
+            return False
+    return 0 < len(weights) <= MAX_LAYERS and base.shape[1] <= MAX_OBJECTS and vector_width() > 0
 
 
 def layer_widths(base: Tensor, weights: Sequence[Tensor]) -> list[int]:
@@ -136,7 +138,7 @@ def max_backward(
 
 
 def _contiguous(tensors: list[Tensor]) -> list[Tensor]:
-    return [tensor.contiguous() for tensor in tensors]
+    return [tensor if tensor.is_contiguous() else tensor.contiguous() for tensor in tensors]
 
 
 def _zeros_like(weights: list[Tensor], biases: list[Tensor]) -> list[Tensor]:

@@ -22,22 +22,25 @@ def sum_distinct_questions(
 ) -> Tensor:
     """sum over n and m of relu(... relu(W_2 relu(base_n + offset_m + W_q q) + b_2) ...): (B, Q, G)."""
     images, questions = question_BQD.shape[:2]
-    image_U = torch.arange(images, device=question_BQD.device).repeat_interleave(questions)
+    image_U = torch.arange(images, device=question_BQD.device)
+    if questions != 1:
+        image_U = image_U.repeat_interleave(questions)
     question_UD, inverse = question_BQD.flatten(0, 1), None
-    if not question_BQD.requires_grad and has_values(question_BQD):
+    if questions > 1 and not question_BQD.requires_grad and has_values(question_BQD):
         first, inverse = _find_distinct(image_U, question_UD)
         if inverse is not None:
             image_U, question_UD = image_U[first], question_UD[first]
     shift_UmK = F.linear(question_UD, of_question_KD)[:, None]
     if offset_BmK is not None:
-        shift_UmK = shift_UmK + offset_BmK.index_select(0, image_U)
+        shift_UmK = shift_UmK + (offset_BmK if questions == 1 else offset_BmK.index_select(0, image_U))
     count, offsets, _ = shift_UmK.shape
-    owner = image_U.repeat_interleave(offsets)
-    total = pooled_sum(base_BnK, shift_UmK.flatten(0, 1), owner, weights, biases)
-    total_UG = total.view(count, offsets, total.shape[1]).sum(dim=1)
+    owner = image_U if offsets == 1 else image_U.repeat_interleave(offsets)
+    total_UG = pooled_sum(base_BnK, shift_UmK.flatten(0, 1), owner, weights, biases)
+    if offsets > 1:
+        total_UG = total_UG.view(count, offsets, total_UG.shape[1]).sum(dim=1)
     if inverse is not None:
         total_UG = total_UG.index_select(0, inverse)
-    return total_UG.view(images, questions, total.shape[1])
+    return total_UG.view(images, questions, total_UG.shape[1])
 
 
 def _find_distinct(image_U: Tensor, question_UD: Tensor) -> tuple[Tensor | None, Tensor | None]:

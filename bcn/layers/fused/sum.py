@@ -28,20 +28,30 @@ def pooled_sum(
 ) -> Tensor:
     """For each question u, the sum over the objects of image owner[u], on the CPU: (U, G). `owner` never decreases."""
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (base_BnK, shift_UK, *weights, *biases))
-    direct = not keep and has_values(base_BnK, shift_UK, owner_U, *weights, *biases)
     total: Tensor
-    total, _ = (_sum if direct else _pooled_sum)(base_BnK, shift_UK, owner_U, weights, biases, keep)
+    if not keep and has_values(base_BnK, shift_UK, owner_U, *weights, *biases):
+        form = _checked_form(base_BnK, shift_UK, owner_U, weights, biases)
+        total = form.sum_forward(base_BnK, shift_UK, owner_U, weights, biases, None)
+        return total
+    total, _ = _pooled_sum(base_BnK, shift_UK, owner_U, weights, biases, keep)
     return total
+
+
+def _checked_form(base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Any:
+    """The module that sums, C or torch, for tensors that fit together."""
+    check_layers(base, weights, biases)
+    check_questions(base, shift, owner)
+    return native if native.supports(base, weights, shift, *biases) else chunked
 
 
 def _sum(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The sums, and which of the last layer's activations are positive, empty unless kept."""
-    check_layers(base, weights, biases)
-    check_questions(base, shift, owner)
-    positive = _empty_positive(base, shift, weights, biases, keep)
-    form = native if native.supports(base, weights, shift, *biases) else chunked
+    form, positive = (
+        _checked_form(base, shift, owner, weights, biases),
+        _empty_positive(base, shift, weights, biases, keep),
+    )
     return form.sum_forward(base, shift, owner, weights, biases, positive if keep else None), positive
 
 

@@ -11,8 +11,13 @@
 
 #define PANEL 32
 #define BLOCK 126 /* rows at once: a multiple of both tile heights; two panels of them fit the first-level cache */
+#define LINE 16 /* floats of a cache line; widths are multiples of it */
 #define LAYERS 8
 #define TILES (BLOCK / 6) /* of the smallest height in a block */
+
+typedef float four __attribute__((vector_size(16), aligned(4)));
+#define FOUR(p) (*(four *)(p))
+#define READ(p) (*(const four *)(p))
 
 struct nonzero_column { /* its offset in the panels of a product's left side, and that of its row in the right side's */
     int32_t left, right;
@@ -122,13 +127,25 @@ static float *carve(float **rest, long count)
     return taken;
 }
 
-/* w (out, in) in panels of out, for the forward product. */
+/* Four rows of w as four columns. */
+static inline void transpose4(const float *w, long in, float *to)
+{
+    four a = READ(w), b = READ(w + in), c = READ(w + 2 * in), d = READ(w + 3 * in);
+    four e = __builtin_shufflevector(a, b, 0, 4, 1, 5), f = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    four g = __builtin_shufflevector(c, d, 0, 4, 1, 5), h = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    FOUR(to) = __builtin_shufflevector(e, g, 0, 1, 4, 5), FOUR(to + PANEL) = __builtin_shufflevector(e, g, 2, 3, 6, 7);
+    FOUR(to + 2 * PANEL) = __builtin_shufflevector(f, h, 0, 1, 4, 5);
+    FOUR(to + 3 * PANEL) = __builtin_shufflevector(f, h, 2, 3, 6, 7);
+}
+
+/* w (out, in) in panels of out, for the forward product: a cache line of each of four rows at a time. */
 static void pack(const float *w, long out, long in, float *packed)
 {
     for (long panel = 0; panel < out; panel += PANEL)
-        for (long i = 0; i < in; i++)
-            for (long o = 0; o < PANEL; o++)
-                *packed++ = w[(panel + o) * in + i];
+        for (long i = 0; i < in; i += LINE, packed += LINE * PANEL)
+            for (long o = 0; o < PANEL; o += 4)
+                for (long l = 0; l < LINE; l += 4)
+                    transpose4(w + (panel + o) * in + i + l, in, packed + l * PANEL + o);
 }
 
 /* w (out, in) in panels of in, for the backward product. */
