@@ -4,10 +4,13 @@ import errno
 import hashlib
 import json
 import os
+import platform
+import re
 import secrets
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -117,22 +120,42 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-def remove_temporaries(directory: Path, *, older_seconds: float = 0) -> None:
+def remove_temporaries(directory: Path) -> None:
     """Remove what killed processes left of files that they were writing; the caller knows that no other is at work."""
     for path in directory.glob(".*.tmp"):
-        with suppress(OSError):  # another process removes it as well, or it belongs to somebody else
-            if path.is_file() and time.time() - path.stat().st_mtime >= older_seconds:
-                path.unlink()
+        with suppress(OSError):  # it belongs to somebody else
+            path.unlink()
 
 
 @cache
 def _remove_abandoned(directory: Path) -> None:
-    """Once in the life of a process: nobody takes an hour to write a single file."""
-    remove_temporaries(directory, older_seconds=3600)
+    """The same, once in the life of a process, where others may be at work."""
+    for path in directory.glob(".*.tmp"):
+        with suppress(OSError):  # another process removes it as well, or it belongs to somebody else
+            if path.is_file() and _is_abandoned(path):
+                path.unlink()
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    """A name that says which process on which machine writes it."""
+    return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def _is_abandoned(temporary: Path) -> bool:
+    """Whether the process that wrote it has ended; of another machine's, whether it is older than any write takes."""
+    writer = re.search(r"\.(\w+)-(\d+)-\w+\.tmp$", temporary.name)
+    if writer is not None and writer[1] == _machine() and os.name != "nt":  # os.kill ends a process on Windows
+        try:
+            os.kill(int(writer[2]), 0)
+        except ProcessLookupError:
+            return True
+        except (PermissionError, OverflowError):
+            pass
+    return time.time() - temporary.stat().st_mtime > 3600
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _sync_file(path: Path) -> None:

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import select
+import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -192,15 +195,32 @@ def test_the_umask_decides_who_may_read(cache: Path, mask: int, file_mode: int, 
     assert {stat.S_IMODE(path.stat().st_mode) for path in directories} == {directory_mode}
 
 
-def test_an_abandoned_temporary_file_is_removed_by_the_next_process(tmp_path: Path) -> None:
-    """One that is older than any write takes: a younger one may be at work."""
-    old, young, own = tmp_path / ".a.json.12.tmp", tmp_path / ".b.json.34.tmp", tmp_path / ".gitignore"
+def write_and_wait(path: Path) -> None:
+    with atomic_write(path) as temporary:
+        temporary.write_text("half")
+        signal.pause()
+
+
+def test_temporary_files_of_killed_processes_are_removed_at_the_next_start(tmp_path: Path) -> None:
+    """At once, where the process that wrote them has ended; else when they are older than any write takes."""
+    fork = multiprocessing.get_context("fork")
+    killed, living = (fork.Process(target=write_and_wait, args=(tmp_path / name,)) for name in ("killed", "living"))
+    for process in (killed, living):
+        process.start()
+        while not list(tmp_path.glob(f".{'killed' if process is killed else 'living'}.*")):
+            time.sleep(0.01)
+    killed.kill()
+    killed.join()
+    old, young, own = tmp_path / ".a.json.0-12-3.tmp", tmp_path / ".b.json.0-34-5.tmp", tmp_path / ".gitignore"
     for path in (old, young, own):
         path.write_text("half")
     os.utime(old, (0, 0))
     os.utime(own, (0, 0))
     write_json(tmp_path / "c.json", 1)
-    assert files(tmp_path) == {"c.json", young.name, own.name}
+    (at_work,) = tmp_path.glob(".living.*.tmp")
+    living.kill()
+    living.join()
+    assert files(tmp_path) == {"c.json", young.name, own.name, at_work.name}
 
 
 def test_atomic_write_into_a_file_is_one_sentence(tmp_path: Path) -> None:

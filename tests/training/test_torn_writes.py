@@ -16,7 +16,8 @@ from helpers.torn_writes import Disk, Tree, read_tree, write_tree
 from bcn.data.cache import open_cache, write_array
 from bcn.errors import BcnError
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
-from bcn.training.loop import train
+from bcn.training.interrupts import Interrupted
+from bcn.training.loop import Trainer, train
 from bcn.training.recipe import Recipe
 from bcn.training.run import run_id
 
@@ -37,7 +38,7 @@ def blobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def record_run(runs: Path) -> Disk:
-    """A run with a checkpoint after every step; each is marked when it is written, and so is the end."""
+    """A run with a checkpoint after every step, stopped once and gone on with; each is marked when it is written."""
     runs.mkdir()
     disk = Disk(runs)
 
@@ -45,9 +46,19 @@ def record_run(runs: Path) -> Disk:
         save_checkpoint(folder, step, *arguments)
         disk.mark(str(step))
 
+    def stop(self: Trainer, *arguments: Any, **options: Any) -> Any:
+        if self.state.position.step == 7:
+            raise Interrupted(15)
+        return step(self, *arguments, **options)
+
+    step = Trainer.step
     with pytest.MonkeyPatch.context() as patch, disk.recording():
         install(patch.setitem)
         patch.setattr("bcn.training.loop.save_checkpoint", marked)
+        with patch.context() as inner:
+            inner.setattr(Trainer, "step", stop)
+            with pytest.raises(Interrupted):
+                train(recipe(), seed=0, runs=runs, threads=1, save_minutes=0)
         train(recipe(), seed=0, runs=runs, threads=1, save_minutes=0)
     return disk
 
