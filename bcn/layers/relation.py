@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from bcn.errors import BcnError
 from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.chunks import sum_in_chunks
 from bcn.layers.coordinates import check_planes, planes_like
 from bcn.layers.fused.dispatch import may_fuse
 from bcn.layers.fused.questions import sum_distinct_questions
@@ -59,9 +60,7 @@ class _Relation(nn.Module, ABC):
             total_BQG = sum_distinct_questions(base_BnK, offset_BmK, question_BQD, self._of_question(), weights, biases)
         else:
             shift_BQK = F.linear(question_BQD, self._of_question())
-            shift_BQmK = shift_BQK[:, :, None] if offset_BmK is None else shift_BQK[:, :, None] + offset_BmK[:, None]
-            hidden = base_BnK[:, None, None] + shift_BQmK[:, :, :, None]  # (B, Q, m, n, K)
-            total_BQG = F.relu(further_layers(hidden, weights, biases)).sum(dim=3).sum(dim=2)
+            total_BQG = sum_in_chunks(base_BnK, shift_BQK, offset_BmK, weights, biases)
         return total_BQG if question.dim() == 3 else total_BQG[:, 0]
 
     @abstractmethod
@@ -137,7 +136,7 @@ class PairRelation(_Relation):
     """Equation 2 without f: the sum over all pairs of objects i, j of g(o_i, o_j, question).
 
     The sum over j is taken with i's part as the offset, and then over i. On the CPU no pair is held, but for a bit of
-    each last activation.
+    each last activation; elsewhere a chunk of pairs at a time.
 
     >>> import torch
     >>> PairRelation(24, 11)(torch.rand(2, 24, 5, 5), torch.rand(2, 20, 11)).shape

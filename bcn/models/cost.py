@@ -147,7 +147,7 @@ class _Counter(TorchFunctionMode):
 
 
 def _count(model: nn.Module, inputs: tuple[Tensor, ...], *, paper: bool, divide_by: int = 1) -> Macs:
-    with _Counter(model.to("meta").eval(), paper=paper) as counter:
+    with torch.no_grad(), _Counter(model.to("meta").eval(), paper=paper) as counter:
         model(*inputs)
     broadcasts = any("broadcast" in name for name in counter.macs)
     sections = {"convolution": 0, "bcn": 0, "g": counter.unnamed, "f": 0, "question": 0}
