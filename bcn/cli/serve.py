@@ -22,12 +22,15 @@ def serve(
     device: DeviceOption = None,
 ) -> None:
     """Serve the page: drag objects and watch the answers change, draw a digit and see it found."""
+    from PIL import Image
+
     try:
         from bcn.web.app import make_app
         from bcn.web.models import warm_up
         from bcn.web.server import bind, make_server, to_url
     except ModuleNotFoundError as error:
         raise BcnError(f"`bcn serve` needs {error.name}: {install_extra('web')}") from error
+    from bcn.data.images import MAX_SIDE
     from bcn.inference.reasoner import list_weights, load
     from bcn.training.device import find_device
 
@@ -38,6 +41,7 @@ def serve(
             "no weights are shipped with this version: train some (`bcn train table3/multirn-h --scale cpu`) "
             "and give the run's directory with --weights"
         )
+    Image.MAX_IMAGE_PIXELS = MAX_SIDE**2  # for what Pillow allocates before a file's size is known to us
     chosen = find_device(device)
     with bind(host, port) as listener:
         reasoners = [load(name).to(chosen) for name in names]

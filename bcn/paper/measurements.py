@@ -193,7 +193,7 @@ def serve(measured: Measurements) -> str:
         f" {question['p99']:,.0f} ms ({measured['p99 / median']:.2f} times the median).\nA file of the page took"
         f" {file['median']:.0f} ms meanwhile. Memory was {memory['after a quarter']:.0f} MB after a quarter of the time"
         f" and {memory['at the end']:.0f} MB at the end.\n{uploads['uploads']} uploads of 8 MB that never end cost"
-        f" {uploads['megabytes']:.0f} MB: {uploads['held']} were held, {uploads['refused']} refused with 503. Clients"
+        f" {uploads['megabytes']:.0f} MB: {uploads['held']} were held, {uploads['refused']} refused. Clients"
         " and server share the cores.\n"
     )
 

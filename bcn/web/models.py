@@ -1,12 +1,16 @@
 """The models that the server was started with: chosen by name or family, and warmed up."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
+from bcn.data.clevr_like.render import render_scene
+from bcn.data.clevr_like.scene import make_scene
+from bcn.data.vqa.vocabulary import UNKNOWN
 from bcn.errors import BcnError
 from bcn.inference import DEFAULT_WEIGHTS
-from bcn.inference.reasoner import Reasoner
+from bcn.inference.reasoner import EncodedQuestions, Reasoner
 from bcn.web.scenes import answer_scene, random_scene
 from bcn.web.schema import SceneRequest
 
@@ -43,15 +47,18 @@ class LoadedModels:
 
 
 def warm_up(reasoners: Sequence[Reasoner]) -> None:
-    """Answer once with every model, so that no client waits for what is imported or allocated only once."""
+    """Answer once with every model and render once: no client waits for what is imported or allocated only then."""
     blank = np.zeros((75, 75, 3), np.uint8)
     for reasoner in reasoners:
         if reasoner.family == "sort-of-clevr":
             answer_scene(reasoner, SceneRequest(objects=random_scene(0), questions=None, weights=None))
         elif reasoner.takes_words:
-            reasoner.ask(blank, reasoner.description["words"][0])
-        else:
+            reasoner.answer_with_broadcast(blank, EncodedQuestions(np.full((1, 1), UNKNOWN), ["?"]))
+        elif not reasoner.takes_questions:
             reasoner.find(blank)
+    if any(reasoner.family == "clevr" for reasoner in reasoners):
+        with suppress(BcnError):  # without the extra `render`
+            render_scene(make_scene(0, split="val"), width=16, height=16)
 
 
 def _called(name: str | None) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from helpers.command import exit_code, invoke_bcn
 from helpers.small_weights import digit_weights
+from PIL import Image
 
 pytest.importorskip("fastapi", reason="needs the extra web")
 pytest.importorskip("httpx", reason="needs httpx")
@@ -123,12 +124,14 @@ def test_the_page_has_no_inline_code_and_reads_no_html() -> None:
 def serve_once(monkeypatch: pytest.MonkeyPatch, *options: object) -> tuple[str, str]:
     """What `bcn serve` prints on standard output and error, with a server that ends at once."""
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10**9)
     result = invoke_bcn("serve", "--port", 0, "--weights", digit_weights(), *options)
     return result.stdout, result.stderr
 
 
 def test_only_an_address_that_others_can_reach_is_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     out, warned = serve_once(monkeypatch, "--host", "0.0.0.0")
+    assert Image.MAX_IMAGE_PIXELS == 4096**2  # a GIF file of 12,000 x 12,000 took 142 MB before its size was known
     assert out.startswith("http://0.0.0.0:")
     assert warned.count("\n") == 1
     assert "without a password" in warned
