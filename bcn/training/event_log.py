@@ -8,6 +8,8 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,11 +32,8 @@ class EventLog:
     def write(self, event: dict[str, Any]) -> None:
         """Append a line."""
         line = _encode(event)
-        try:
-            with open(self.path, "a", encoding="utf-8", newline="\n") as file:
-                file.write(line)
-        except OSError as error:
-            raise BcnError(f"cannot write {self.path}: {error.strerror}") from error
+        with self._refuse(), open(self.path, "a", encoding="utf-8", newline="\n") as file:
+            file.write(line)
         self.lines.append(line)
 
     def events(self) -> list[dict[str, Any]]:
@@ -75,12 +74,23 @@ class EventLog:
         """Let the lines survive a power failure, those that were damaged meanwhile as well."""
         self.restore(self.lines)
         if self.lines:
-            with open(self.path, "r+b") as file:
+            with self._refuse(), open(self.path, "r+b") as file:
                 os.fsync(file.fileno())
 
     def _read(self) -> list[str]:
-        text = self.path.read_bytes().decode(errors="replace") if self.path.exists() else ""
+        with self._refuse():
+            text = self.path.read_bytes().decode(errors="replace") if self.path.exists() else ""
         return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+    @contextmanager
+    def _refuse(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BcnError(
+                f"cannot read or write {self.path}: {error.strerror}; mend that, and the same command goes on from the "
+                "checkpoint"
+            ) from error
 
 
 def _encode(event: dict[str, Any]) -> str:

@@ -4,8 +4,6 @@ import hashlib
 import multiprocessing
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from filelock import FileLock
+from helpers.small_disk import mount_disk
 
 from bcn.data import cache as cache_module
 from bcn.data.cache import cache_directory, check_cache, open_cache, write_array
@@ -27,14 +26,8 @@ MEGABYTES = 4
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A directory on a file system of its own."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "none", str(path)]
-    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk takes Linux and its permission")
-    yield path
-    subprocess.run(["umount", str(path)], check=True)
+    with mount_disk(tmp_path / "disk", kilobytes=MEGABYTES << 10):
+        yield tmp_path / "disk"
 
 
 def refuses() -> None:
