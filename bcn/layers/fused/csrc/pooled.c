@@ -19,6 +19,16 @@ typedef float four __attribute__((vector_size(16), aligned(4)));
 #define FOUR(p) (*(four *)(p))
 #define READ(p) (*(const four *)(p))
 
+/* Clang does not read GCC's pragma, and loops over a tile that stay loops keep it in memory instead of registers. */
+#define PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define UNROLL(n) PRAGMA(clang loop unroll_count(n))
+#define UNROLL_FULLY PRAGMA(clang loop unroll(full))
+#else
+#define UNROLL(n) PRAGMA(GCC unroll n)
+#define UNROLL_FULLY UNROLL(16)
+#endif
+
 struct nonzero_column { /* its offset in the panels of a product's left side, and that of its row in the right side's */
     int32_t left, right;
 };

@@ -22,16 +22,16 @@ typedef int NAME(ivec) __attribute__((vector_size(4 * WIDTH), aligned(4)));
 /* acc[i][j] += sum over k of a[i * PANEL + k] * b[k * PANEL + j] for `rows` rows, a constant once inlined. */
 INLINE void NAME(multiply)(int rows, long depth, const float *restrict a, const float *restrict b, vec acc[MR][NV])
 {
-#pragma GCC unroll 2
+UNROLL(2)
     for (long k = 0; k < depth; k++) {
         vec column[NV];
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++)
             column[j] = LOAD(b + k * PANEL + j * WIDTH);
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int i = 0; i < rows; i++) {
             float value = a[i * PANEL + k];
-#pragma GCC unroll 16
+UNROLL_FULLY
             for (int j = 0; j < NV; j++)
                 acc[i][j] += value * column[j];
         }
@@ -78,9 +78,9 @@ static TARGET long NAME(nonzero)(long rows, long depth, long height, const float
 INLINE void NAME(tile)(int rows, long depth, long height, const float *a, const float *by, const float *bias,
                        long nonzero, const struct nonzero_column *columns, vec acc[MR][NV])
 {
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++)
             acc[i][j] = bias ? LOAD(bias + j * WIDTH) : (vec){0};
     if (nonzero == depth)
@@ -103,9 +103,9 @@ EPILOGUE(activate)
 {
     vec acc[MR][NV];
     NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, nonzero, columns, acc);
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++)
             STORE(out + i * PANEL + j * WIDTH, POSITIVE(acc[i][j]));
 }
@@ -115,9 +115,9 @@ EPILOGUE(mask)
 {
     vec acc[MR][NV];
     NAME(tile)(rows, depth, height, a, by, NULL, nonzero, columns, acc);
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++) {
             long at = i * PANEL + j * WIDTH;
             STORE(out + at, (vec)((ivec)acc[i][j] & (ivec)(LOAD(hidden + at) > 0)));
@@ -127,7 +127,7 @@ EPILOGUE(mask)
 /* sums += sum, and sum = 0 */
 INLINE void NAME(flush)(vec sum[NV], float *sums)
 {
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int j = 0; j < NV; j++) {
         STORE(sums + j * WIDTH, LOAD(sums + j * WIDTH) + sum[j]);
         sum[j] = (vec){0};
@@ -142,10 +142,10 @@ EPILOGUE(sum_pool)
     long width = w->widths[w->layers], left = w->objects - row % w->objects;
     float *total = w->total + row / w->objects * width + column;
     char *positive = w->positive ? (char *)w->positive + (row * width + column) / 8 : NULL;
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++) {
         uint32_t bits = 0;
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++) {
             uint32_t these = NAME(bits)(acc[i][j]);
             sum[j] += NAME(select)(these, acc[i][j]);
@@ -169,20 +169,20 @@ EPILOGUE(max_pool)
     vec acc[MR][NV], best[NV];
     ivec argmax[NV];
     NAME(tile)(rows, depth, height, a, by, w->biases[layer] + column, nonzero, columns, acc);
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int j = 0; j < NV; j++) {
         best[j] = LOAD(w->value + column + j * WIDTH);
         argmax[j] = *(const ivec *)(w->argmax + column + j * WIDTH);
     }
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++) {
             ivec better = (ivec)(acc[i][j] > best[j]) | (ivec)((acc[i][j] != acc[i][j]) & (best[j] == best[j]));
             best[j] = (vec)(((ivec)acc[i][j] & better) | ((ivec)best[j] & ~better));
             argmax[j] = (((ivec){0} + (int)(row + i)) & better) | (argmax[j] & ~better);
         }
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int j = 0; j < NV; j++) {
         STORE(w->value + column + j * WIDTH, best[j]);
         *(ivec *)(w->argmax + column + j * WIDTH) = argmax[j];
@@ -197,9 +197,9 @@ EPILOGUE(input_grad)
     long width = w->widths[0], left = w->objects - row % w->objects;
     float *grad_shift = w->grad_shift + row / w->objects * width + column;
     float *grad_base = w->grad_base + row % w->objects * width + column;
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++, grad_base += width) {
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++) {
             vec x = (vec)((ivec)acc[i][j] & (ivec)(LOAD(hidden + i * PANEL + j * WIDTH) > 0));
             sum[j] += x;
@@ -220,30 +220,30 @@ INLINE void NAME(sum_tile)(int rows, long height, const float *restrict a, const
                            const float *restrict second, float *restrict out, long stride)
 {
     vec acc[MR / 2][2 * NV];
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < 2 * NV; j++)
             acc[i][j] = (vec){0};
-#pragma GCC unroll 4
+UNROLL(4)
     for (long k = 0; k < height; k++) {
         vec column[2 * NV];
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < NV; j++) {
             column[j] = LOAD(b + k * PANEL + j * WIDTH);
             column[NV + j] = LOAD(second + k * PANEL + j * WIDTH);
         }
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int i = 0; i < rows; i++) {
             float value = a[i + k * PANEL];
-#pragma GCC unroll 16
+UNROLL_FULLY
             for (int j = 0; j < 2 * NV; j++)
                 acc[i][j] += value * column[j];
         }
     }
-#pragma GCC unroll 16
+UNROLL_FULLY
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 16
+UNROLL_FULLY
         for (int j = 0; j < 2 * NV; j++)
             STORE(out + i * stride + j * WIDTH, LOAD(out + i * stride + j * WIDTH) + acc[i][j]);
 }
