@@ -87,10 +87,11 @@ class Pointwise(nn.ModuleList):
 
     def rest_parameters(self) -> tuple[list[Tensor], list[Tensor]]:
         """Weights (K, S) and biases (K,) of the convolutions after the first."""
-        biases = [layer.bias for layer in self.rest if layer.bias is not None]
-        if len(biases) < len(self.rest):
+        rest = self.rest
+        biases = [layer.bias for layer in rest if layer.bias is not None]
+        if len(biases) < len(rest):
             raise BcnError(NO_BIAS)
-        return [layer.weight.flatten(1) for layer in self.rest], biases
+        return [layer.weight.flatten(1) for layer in rest], biases
 
 
 def further_layers(hidden: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:

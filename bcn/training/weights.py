@@ -19,6 +19,7 @@ from bcn.errors import BcnError
 from bcn.io import atomic_write
 from bcn.models.cost import on_meta
 from bcn.models.registry import create_model
+from bcn.models.relation_model import RelationModel
 from bcn.training.description import check_description, check_outputs
 from bcn.training.run import find_run
 
@@ -73,6 +74,9 @@ def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
             raise BcnError(f"{path}: {name} has values that are not finite numbers; use another copy of it")
     model = create_model(description["model"], **description["arguments"])
     model.load_state_dict(weights)
+    for part in model.modules():
+        if isinstance(part, RelationModel):  # the order of the maps that it sees: no copy of the weights in every call
+            part.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     check_outputs(path, model.eval(), description)
     return model, description
 

@@ -108,7 +108,7 @@ def sum_backward(
 def max_forward(base: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[Tensor, Tensor]:
     """The maxima (B, G) and their positions."""
     value = base.new_empty(len(base), len(weights[-1]))
-    position = torch.empty_like(value, dtype=torch.long)
+    position = torch.empty(value.shape, dtype=torch.long)
     base, weights, biases = base.contiguous(), _contiguous(weights), _contiguous(biases)
 
     def run(images: range) -> None:
@@ -227,11 +227,16 @@ def _arrays(
     base: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
 ) -> tuple[ctypes.Array[ctypes.c_void_p], ctypes.Array[ctypes.c_void_p]]:
     """The weights and the biases, or their gradients; in the forward pass there are none of these."""
+    if not weights:
+        return _NONE, _NONE
     widths = layer_widths(base, weights)
     of_weights = [pointer(x, (wide, narrow)) for x, (narrow, wide) in zip(weights, pairwise(widths), strict=True)]
     of_biases = [pointer(x, (wide,)) for x, wide in zip(biases, widths[1:], strict=True)]
     kind = ctypes.c_void_p * len(weights)
     return kind(*of_weights), kind(*of_biases)
+
+
+_NONE = (ctypes.c_void_p * 0)()
 
 
 def _longs(values: list[int]) -> ctypes.Array[ctypes.c_long]:
