@@ -1,6 +1,5 @@
 """The runs that a table still needs: which, how long they take, and training them, one by one or in parallel."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -8,13 +7,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from bcn.errors import did_you_mean
 from bcn.paper.estimate import keep_estimate, measure
 from bcn.paper.records import keep, results_of
 from bcn.paper.tables import Table, find_recipe, list_recipes
-from bcn.training.interrupts import Interrupted
+from bcn.training.interrupts import STOPPING, Interrupted, Stop
 from bcn.training.progress import duration, say
 from bcn.training.recipe import Recipe
 from bcn.training.run import find_run, run_id
@@ -81,33 +79,32 @@ def plan_table(
 def train_all(planned: Sequence[Planned], *, runs: Path, results: Path, jobs: int) -> list[str]:
     """Train each run in a process of its own, keep its record, and name those that failed.
 
-    On Ctrl-C or SIGTERM the processes save their runs and end before this does.
+    On Ctrl-C, SIGTERM or SIGHUP the processes save their runs and end before this does.
     """
     waiting, failed = deque(planned), []
     running: dict[subprocess.Popen[bytes], Planned] = {}
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                run = waiting.popleft()
-                say(f"{run.name}: {len(planned) - len(waiting)} of {len(planned)}")
-                running[_start(run, runs, alone=jobs == 1)] = run
-            for process in [process for process in running if process.poll() is not None]:
-                run = running.pop(process)
-                if process.returncode in (130, 143):
-                    raise Interrupted(process.returncode - 128)
-                if process.returncode:
-                    failed.append(run.name)
-                else:
-                    keep(run.directory(runs) / "record.json", results, run.recipe, run.seed)
-            time.sleep(POLL_SECONDS)
-    finally:
-        for process in running:
-            process.terminate()
-        for process in running:
-            process.wait()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with Stop() as stop:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    run = waiting.popleft()
+                    say(f"{run.name}: {len(planned) - len(waiting)} of {len(planned)}")
+                    running[_start(run, runs, alone=jobs == 1)] = run
+                for process in [process for process in running if process.poll() is not None]:
+                    run = running.pop(process)
+                    if process.returncode - 128 in STOPPING:
+                        raise Interrupted(process.returncode - 128)
+                    if process.returncode:
+                        failed.append(run.name)
+                    else:
+                        keep(run.directory(runs) / "record.json", results, run.recipe, run.seed)
+                time.sleep(POLL_SECONDS)
+                stop.check()
+        finally:
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.wait()
     return failed
 
 
@@ -125,7 +122,3 @@ def _start(run: Planned, runs: Path, *, alone: bool) -> "subprocess.Popen[bytes]
     say(f"{run.name}: its progress is in {log}")
     with open(log, "ab") as file:
         return subprocess.Popen([*command, "--threads", "1"], stdout=file, stderr=file, start_new_session=True)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    raise Interrupted(number)

@@ -1,8 +1,10 @@
 """Progress of a run: a bar on a terminal, a plain line every 30 seconds elsewhere, and TensorBoard on request."""
 
+import errno
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +16,18 @@ PLAIN_SECONDS = 30.0
 
 def say(line: str) -> None:
     """Print a line to standard error; standard output is for results."""
-    print(printable(line), file=sys.stderr, flush=True)
+    with _unless_closed():
+        print(printable(line), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _unless_closed() -> Iterator[None]:
+    """A terminal that is gone is no reason to end a run here: a signal follows, on which it saves."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
 
 
 def duration(seconds: float) -> str:
@@ -60,13 +73,15 @@ class Progress:
         if self.until < self.total:
             text += f" of {self.phase}"
         if self.bar:
-            self.bar.update(self.bar.task_ids[0], completed=self.done, text=text)
+            with _unless_closed():
+                self.bar.update(self.bar.task_ids[0], completed=self.done, text=text)
         else:
             say(f"{self.title}: step {self.done}/{self.total}, {text}")
 
     def say(self, line: str) -> None:
         if self.bar:
-            self.bar.console.print(line, highlight=False, markup=False)
+            with _unless_closed():
+                self.bar.console.print(line, highlight=False, markup=False)
         elif not self.quiet:
             say(line)
 
@@ -75,8 +90,9 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         if self.bar:
-            self.bar.update(self.bar.task_ids[0], completed=self.done)
-            self.bar.stop()
+            with _unless_closed():
+                self.bar.update(self.bar.task_ids[0], completed=self.done)
+                self.bar.stop()
 
 
 def _bar(title: str, total: int, done: int) -> Any:

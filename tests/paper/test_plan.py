@@ -1,7 +1,10 @@
 """The runs that a table needs: which are missing, how long they take, and training them."""
 
 import json
+import os
 import signal
+import subprocess
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +16,11 @@ from helpers.records import cells, questions, write_record
 from bcn.errors import BcnError
 from bcn.models.cost import paper_cost
 from bcn.paper.estimate import Estimate, estimate_path, keep_estimate, measure
-from bcn.paper.plan import Planned, missing
+from bcn.paper.plan import Planned, missing, train_all
 from bcn.paper.render import markdown
 from bcn.paper.rows import lines_of
 from bcn.paper.tables import find_recipe, find_table
+from bcn.training.interrupts import Interrupted
 from bcn.training.loop import Trainer, train
 
 
@@ -85,3 +89,14 @@ def test_a_table_that_is_stopped_saves_its_runs(tmp_path: Path) -> None:
     _, errors = finish(process, 143)
     assert f"stopped by SIGTERM; go on with: bcn {' '.join(map(str, command))}" in errors
     assert list((run / "checkpoint").glob("step-*.safetensors"))
+
+
+def test_a_table_whose_terminal_is_closed_lets_its_runs_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    monkeypatch.setattr("bcn.paper.plan._start", lambda *run, **options: process)
+    monkeypatch.setattr("bcn.paper.plan.POLL_SECONDS", 0.05)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGHUP)).start()
+    planned = [Planned(find_recipe("table3/mlp", "smoke"), 0)]
+    with pytest.raises(Interrupted, match="SIGHUP"):
+        train_all(planned, runs=tmp_path, results=tmp_path, jobs=1)
+    assert process.returncode == -signal.SIGTERM
