@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test nightly install lint docs clean
+.PHONY: demo test nightly fuzz install lint docs clean
 
 demo: .venv/base
 	$(BIN)/bcn demo
@@ -14,6 +14,11 @@ test: .venv/dev lint
 # The tests that take minutes: power failures at every moment of a run.
 nightly: .venv/dev
 	$(BIN)/python -m pytest -m nightly
+
+# Damaged files for every reader, and a table of what they did; CASES=1000000 runs more.
+CASES ?= 100000
+fuzz: .venv/dev
+	PYTHONPATH=tests $(BIN)/python -m fuzz --cases $(CASES)
 
 install: .venv/dev
 

@@ -37,7 +37,7 @@ def _section(name: str, path: Path) -> str:
         commit = f", commit {record['commit']['id'][:7]}" if record["commit"] else ""
         source = f"<sub>`bcn bench {name}`, {record['time'][:10]}{commit}</sub>\n"
         return f"{SECTIONS[name](record['measurements'])}\n{source}"
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise BcnError(f"{path} is not the record of a benchmark ({error}); {remedy}") from error
 
 

@@ -24,6 +24,8 @@ from bcn.errors import BcnError
 from bcn.io import atomic_write, locked, read_json, write_json
 
 PART = 100
+MAX_IMAGES = 10_000_000
+"""of a split"""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class SplitSpec:
     version: str = CLEVR_LIKE
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"\w+", self.split):
+        if not re.fullmatch(r"\w{1,64}", self.split):
             raise BcnError(
-                f"the split {self.split!r} cannot be made: its name may have letters, digits and underscores"
+                f"the split {self.split!r} cannot be made: its name may have up to 64 letters, digits and underscores"
             )
         if not 0 <= self.seed < 1 << 64:
             raise BcnError(f"the seed {self.seed} was given: accepted are 0 to {(1 << 64) - 1}")
@@ -183,6 +185,13 @@ def _image_file(directory: Path, spec: SplitSpec, index: int) -> Path:
     return directory / "images" / spec.split / f"CLEVR_{spec.split}_{index:06d}.png"
 
 
+def _read_part(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
+
+
 def _first_line(path: Path) -> str:
     with open(path, encoding="utf-8") as file:
         return file.readline()
@@ -193,14 +202,16 @@ def _read_header(path: Path) -> Any:
     try:
         header = json.loads(_first_line(path))
         SplitSpec(**header["info"])
-        return {"info": header["info"], "images": int(header["images"])}
-    except (ValueError, KeyError, TypeError) as error:
+        if type(header["images"]) is not int or not 0 < header["images"] <= MAX_IMAGES:
+            raise ValueError(f"{header['images']} images")
+        return {"info": header["info"], "images": header["images"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
 
 
 def _is_written(directory: Path, spec: SplitSpec, indices: range) -> bool:
     path = _part_file(directory, spec, indices)
-    return path.exists() and path.read_text(encoding="utf-8").count("\n") > len(indices)  # the first line is the header
+    return path.exists() and _read_part(path).count("\n") > len(indices)  # the first line is the header
 
 
 def _is_whole(directory: Path, spec: SplitSpec, indices: range) -> bool:
@@ -212,13 +223,15 @@ def _entries(directory: Path, spec: SplitSpec, parts: list[range], key: str) -> 
     """The scenes or the questions of all parts, as JSON; never more than a part in memory."""
     for indices in parts:
         path = _part_file(directory, spec, indices)
-        for line in path.read_text(encoding="utf-8").splitlines()[1 : len(indices) + 1]:
+        for line in _read_part(path).splitlines()[1 : len(indices) + 1]:
             try:
                 entry = json.loads(line)
-                questions, scene = entry["questions"], entry["scene"]
+                entries = list(entry["questions"]) if key == "questions" else [entry["scene"]]
+                if not all(isinstance(each, dict) for each in entries):
+                    raise TypeError(f"an entry of {key} is not an object in braces")
             except (ValueError, KeyError, TypeError) as error:
                 raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
-            yield from map(json.dumps, questions if key == "questions" else [scene])
+            yield from map(json.dumps, entries)
 
 
 def _make_part(task: tuple[Path, SplitSpec, int, range]) -> int:
