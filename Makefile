@@ -1,9 +1,9 @@
 # Two commands do everything: `make demo` and `make test`. Both make .venv and install what they need.
 PYTHON ?= python3
-BIN = .venv/bin
+BIN = .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test nightly fuzz install lint docs clean
+.PHONY: demo test nightly fuzz install lint docs clean lock audit
 
 demo: .venv/base
 	$(BIN)/bcn demo
@@ -30,10 +30,22 @@ lint: .venv/dev
 docs: .venv/base
 	$(BIN)/python docs/make_api.py
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+# requirements.lock: a version and its hashes for all that the tests use, on every platform; from constraints.txt.
+lock: .venv/made
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--extra dev --extra tensorboard --extra glove --constraints constraints.txt pyproject.toml -o requirements.lock
 
-.venv/base: .venv/bin/python pyproject.toml constraints.txt
+# Published vulnerabilities of what is locked; fails where the advisories cannot be read.
+audit: .venv/made
+	$(BIN)/pip install --quiet pip-audit
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements.lock
+
+.venv/made:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/base: .venv/made pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet -e .
 	touch $@
