@@ -23,7 +23,17 @@ from rich.progress import Progress, TaskID
 from bcn.data.cache import cache_directory, check_cache, open_cache
 from bcn.data.download import download
 from bcn.errors import BcnError
-from bcn.io import atomic_write, cache_root, checksum, data_root, locked, read_json, write_json
+from bcn.io import (
+    atomic_write,
+    cache_root,
+    checksum,
+    data_root,
+    locked,
+    read_json,
+    read_record,
+    write_json,
+    write_record,
+)
 
 CONTENT = bytes(range(256)) * 4000
 MD5 = hashlib.md5(CONTENT).hexdigest()
@@ -408,3 +418,21 @@ def test_a_lock_file_that_is_a_link_is_refused_and_its_target_left_alone(tmp_pat
         pass
     assert path.is_symlink()
     assert target.read_text() == "whole" if there else not target.exists()
+
+
+def test_a_record_that_lost_its_checksum_is_damaged(tmp_path: Path) -> None:
+    """One flipped bit makes the word "checksum" another one; records of version 0.1 never had it, and are read."""
+    path = tmp_path / "record.json"
+    content = {"accuracy": 0.5, "versions": {"bcn": "0.2.0"}}
+    write_record(path, content)
+    assert read_record(path, "make it again") == content
+    write_json(path, content)
+    with pytest.raises(BcnError, match="its checksum is wrong; make it again"):
+        read_record(path, "make it again")
+    write_record(path, {"accuracy": 0.5})
+    path.write_text(path.read_text().replace("checksum", "chdcksum"))
+    with pytest.raises(BcnError, match="its checksum is wrong; make it again"):
+        read_record(path, "make it again")
+    for old in ({"accuracy": 0.5, "versions": {"bcn": "0.1.0"}}, {"accuracy": 0.5, "sha256": "0" * 64}):
+        write_json(path, old)
+        assert read_record(path, "make it again") == old

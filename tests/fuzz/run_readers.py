@@ -130,8 +130,8 @@ def _read_checkpoint(folder: Path) -> Any:
 
 
 def _is_earlier(read: Any, written: Any) -> bool:
-    """The checkpoint before the damaged one; or, where both lost what says that they are there, none."""
-    return read is None or (written[0]["weight"][1][0], read[0]["weight"][1]) == (2.0, [1.0] * 50)
+    """The checkpoint before the damaged one."""
+    return read is not None and (written[0]["weight"][1][0], read[0]["weight"][1]) == (2.0, [1.0] * 50)
 
 
 def _damage_state(folder: Path, random: Random) -> None:
