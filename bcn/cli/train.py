@@ -30,6 +30,14 @@ def train(
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a field: optim.lr=0.001. Repeatable.")] = None,
     threads: ThreadsOption = None,
     device: DeviceOption = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float32, tf32 or bf16, for --set precision=... (default: the recipe's).")
+    ] = None,
+    data_on_device: Annotated[str, typer.Option(help="Keep training images on the GPU: auto, yes or no.")] = "auto",
+    compile: Annotated[bool, typer.Option("--compile", help="Run the loss through torch.compile.")] = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="On a GPU, only operators that give the same bits each time.")
+    ] = False,
     save_minutes: Annotated[float, typer.Option(min=0, help="Minutes between checkpoints within an epoch.")] = 5.0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard.")] = False,
     timeout: Annotated[float, typer.Option(min=0.01, help="Minutes to wait for a rank that does not answer.")] = 30.0,
@@ -40,8 +48,10 @@ def train(
     from bcn.training.interrupts import Interrupted
     from bcn.training.loop import train as train_recipe
     from bcn.training.override import override
+    from bcn.training.runtime import Runtime
 
-    chosen, changes = override(find_recipe(recipe, scale), set_ or [])
+    assignments = [*(set_ or []), *([f"precision={precision}"] if precision else [])]
+    chosen, changes = override(find_recipe(recipe, scale), assignments)
     try:
         record = train_recipe(
             chosen,
@@ -49,7 +59,7 @@ def train(
             runs=runs,
             data=data,
             threads=threads,
-            device=device,
+            runtime=Runtime(device, deterministic, compile, data_on_device),
             overrides=changes,
             save_minutes=save_minutes,
             tensorboard=tensorboard,

@@ -5,13 +5,14 @@ N images in the set, B in a batch, C channels, H x W pixels.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from bcn.data.dataset import Batch, Dataset, Preprocessing
+from bcn.data.device_images import Images, images_on_device, take_images
 from bcn.errors import BcnError
 from bcn.io import atomic_write
 
@@ -28,7 +29,7 @@ class ArrayDataset(Dataset):
 
     name: str
     split: str
-    image: np.ndarray
+    image: Images
     """(N, C, H, W) uint8"""
     answer: np.ndarray
     """(N,) index of the class"""
@@ -44,10 +45,13 @@ class ArrayDataset(Dataset):
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         index = np.asarray(index, dtype=np.intp)
         return Batch(
-            image=torch.from_numpy(np.ascontiguousarray(self.image[index])),
+            image=take_images(self.image, index),
             answer=torch.from_numpy(self.answer[index].astype(np.int64)),
             centre=None if self.centre is None else torch.from_numpy(self.centre[index].astype(np.float32)),
         )
+
+    def on_device(self, device: torch.device, limit: int) -> "ArrayDataset":
+        return replace(self, image=images_on_device(self.image, device, limit))
 
     def checksum(self) -> str:
         digest = hashlib.sha256()

@@ -128,6 +128,10 @@ class Dataset(Protocol):
         """
         return None
 
+    def on_device(self, device: torch.device, limit: int) -> "Dataset":
+        """The same data set, with its images on a device if they take at most `limit` bytes there."""
+        return self
+
     def checksum(self) -> str:
         """SHA-256 of everything that this split gives."""
         ...

@@ -100,6 +100,14 @@ def fit(image: Image.Image, size: tuple[int, int, int]) -> np.ndarray:
     return (255 - pixels_HW if np.median(pixels_HW) > 127 else pixels_HW)[None]
 
 
+def repeat_edges(image_BCHW: Tensor, padding: int) -> Tensor:
+    """Images with their outermost pixels repeated on each side. On a GPU, torch's own padding refuses bytes."""
+    top, bottom = image_BCHW[:, :, :1], image_BCHW[:, :, -1:]
+    tall = torch.cat([top.expand(-1, -1, padding, -1), image_BCHW, bottom.expand(-1, -1, padding, -1)], dim=2)
+    left, right = tall[..., :1], tall[..., -1:]
+    return torch.cat([left.expand(-1, -1, -1, padding), tall, right.expand(-1, -1, -1, padding)], dim=3)
+
+
 def random_crop(padded_BCHW: Tensor, padding: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Crop each image of a batch at a position of its own: augmentation by translation.
 
@@ -110,9 +118,8 @@ def random_crop(padded_BCHW: Tensor, padding: int, generator: torch.Generator) -
         The crops, and (B, 2) by how many pixels each image moved to the right and down.
     """
     batch, _, height, width = padded_BCHW.shape
-    top, left = torch.randint(2 * padding + 1, (2, batch), generator=generator, device=generator.device).to(
-        padded_BCHW.device
-    )
+    corner_2B = torch.randint(2 * padding + 1, (2, batch), generator=generator, device=generator.device)
+    top, left = corner_2B.to(padded_BCHW.device, non_blocking=True)
     crops_BCYXHW = padded_BCHW.unfold(2, height - 2 * padding, 1).unfold(3, width - 2 * padding, 1)
     crop_BCHW = crops_BCYXHW[torch.arange(batch, device=padded_BCHW.device), :, top, left]
-    return crop_BCHW, padding - torch.stack([left, top], dim=1)
+    return crop_BCHW, padding - corner_2B.flip(0).t()

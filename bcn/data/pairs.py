@@ -55,5 +55,8 @@ class Pairs(Dataset):
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         return self.images.augment(batch, generator)
 
+    def on_device(self, device: torch.device, limit: int) -> "Pairs":
+        return Pairs(self.images.on_device(device, limit))
+
     def checksum(self) -> str:
         return self.images.checksum()

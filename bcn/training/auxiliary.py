@@ -160,6 +160,7 @@ def referent_loss(score_BQTcR: Tensor, object_BT: Tensor, batch: Batch) -> Tenso
     share their roles.
     """
     assert batch.auxiliary is not None
+    score_BQTcR = score_BQTcR.float() if score_BQTcR.dtype == torch.bfloat16 else score_BQTcR
     point_BT2, role_BQTR = batch.auxiliary["point"], batch.auxiliary["role"]
     valid_BT = ~point_BT2.isnan().any(-1)
     same_BTT = (object_BT[:, :, None] == object_BT[:, None]) & valid_BT[:, None]

@@ -6,7 +6,7 @@ torchrun --nproc-per-node=2 -m bcn train table3/multirn-h --scale cpu --seed 0
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -19,29 +19,30 @@ from torch.nn.parallel import DistributedDataParallel as Distributed
 from bcn.data.dataset import Batch, Dataset
 from bcn.errors import BcnError
 from bcn.io import write_record
-from bcn.models.balance import balance_broadcast, junctions, raise_bias
+from bcn.models.balance import junctions
+from bcn.training.batches import order_rows, read_batches
 from bcn.training.broadcast_probe import ablate, probe
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.description import describe_weights
 from bcn.training.distributed import TIMEOUT_MINUTES, Ranks, process_group
 from bcn.training.environment import default_threads, flush_denormals, keep_memory
-from bcn.training.forward import check_fit, move_to, prepare
+from bcn.training.forward import check_fit, move_to
+from bcn.training.initial import initialise
 from bcn.training.interrupts import Interrupted, Stop
 from bcn.training.metrics import Counts, compute_metrics, evaluate, headline
-from bcn.training.optim.ema import update_ema
 from bcn.training.optim.schedule import learning_rate
 from bcn.training.prefetch import Prefetch
 from bcn.training.progress import Progress, TensorBoard, say
 from bcn.training.recipe import Recipe, check
 from bcn.training.record import make_record
 from bcn.training.run import Run, find_started, open_run, run_id
+from bcn.training.runtime import Runtime, arithmetic
 from bcn.training.splits import Splits
 from bcn.training.stages import Stage, make_stages
 from bcn.training.state import State, derive_seed, seed_device
+from bcn.training.step import take_step
 from bcn.training.weights import write_weights
 
-BALANCE_IMAGES = 256
-"""of variance-balanced initial weights"""
 LOG_STEPS = 100
 """steps between two lines of metrics.jsonl, which is also where a loss that is not finite is noticed"""
 
@@ -55,9 +56,18 @@ class Trainer:
     """
 
     def __init__(
-        self, recipe: Recipe, seed: int, splits: Splits, *, ranks: Ranks, stop: Stop, save_minutes: float = 5.0
+        self,
+        recipe: Recipe,
+        seed: int,
+        splits: Splits,
+        *,
+        ranks: Ranks,
+        stop: Stop,
+        save_minutes: float = 5.0,
+        runtime: Runtime | None = None,
     ) -> None:
         self.recipe, self.seed, self.splits, self.ranks = recipe, seed, splits, ranks
+        self.runtime = runtime or Runtime()
         self.run: Run | None = None
         # A rank that left before the main one would break the step of the main one, whose state is the one to save.
         self.interrupt = stop.check if ranks.is_main else lambda: None
@@ -69,17 +79,7 @@ class Trainer:
         self.total = self.steps_per_epoch * recipe.epochs
         self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
         self.board: TensorBoard | None = None
-
-    def initialise(self) -> None:
-        """The initial weights that the recipe asks for, from training images that the seed decides."""
-        state, train = self.state, self.splits.train
-        if self.recipe.initialisation == "balanced":
-            batch = move_to(train[train.order(0, seed=self.seed)[:BALANCE_IMAGES]], self.ranks.device)
-            balance_broadcast(state.model, train.preprocessing(batch.image), batch.question)
-        elif self.recipe.initialisation == "positive-bias":
-            raise_bias(state.model)
-        if state.ema is not None:
-            state.ema.load_state_dict(state.model.state_dict())
+        self.compiled: dict[str, nn.Module] = {}
 
     def fit(self) -> None:
         """Go on from wherever the state is to the end of the last epoch; on a signal, save and leave."""
@@ -97,10 +97,12 @@ class Trainer:
             stage, end = self.stage
             if stage.name != progress.phase:
                 progress.begin(stage.name, end * self.steps_per_epoch)
-            loss_module, order = self.distribute(stage), self.order(stage.data)
+            loss_module, where = self.distribute(stage), {"steps": self.steps_per_epoch, "epoch": at.epoch}
+            order = order_rows(stage.data, self.recipe, **where, seed=self.seed)
 
             def read(index: int, order: np.ndarray = order) -> list[Batch]:
-                return self.read(self.ranks.share(order[index * size : (index + 1) * size]), index)
+                rows = self.ranks.share(order[index * size : (index + 1) * size])
+                return self.read(rows, index, pieces=self.recipe.accumulate)
 
             with Prefetch(read, stop=self.steps_per_epoch, ahead=self.ranks.device.type != "cpu") as batches:
                 while at.index < self.steps_per_epoch:
@@ -135,38 +137,22 @@ class Trainer:
 
     def distribute(self, stage: Stage) -> nn.Module:
         """The loss of a stage over all ranks: gradients averaged, BatchNorm statistics those of the main rank."""
+        if stage.name not in self.compiled:
+            self.compiled[stage.name] = self.runtime.compiled(stage.loss)
+        loss_module = self.compiled[stage.name]
         if self.ranks.world == 1:
-            return stage.loss
+            return loss_module
         # No device_ids: it would move all tensors of a batch to the GPU, and the lengths of questions belong here.
-        return Distributed(stage.loss, find_unused_parameters=stage.unused_parameters)
-
-    def order(self, data: Dataset) -> np.ndarray:
-        """The rows of a data set in the order of this epoch, as many as its steps take."""
-        order = data.order(self.state.position.epoch, seed=self.seed)
-        return np.resize(order, self.steps_per_epoch * self.recipe.batch_size)
+        return Distributed(loss_module, find_unused_parameters=stage.unused_parameters)
 
     def load(self, rows: np.ndarray) -> Batch:
         """Images as the next step trains them."""
-        return move_to(self.read(rows, self.state.position.index, pieces=1)[0], self.ranks.device)
+        return move_to(self.read(rows, self.state.position.index)[0], self.ranks.device)
 
-    def read(self, rows: np.ndarray, index: int, *, pieces: int | None = None) -> list[Batch]:
-        """Images for a step of this epoch, on the host: augmented, with the questions that this epoch asks.
-
-        Args:
-            index: of the step in the epoch.
-            pieces: how many batches to make of them, as many as the recipe accumulates by default.
-        """
-        stage, _ = self.stage
-        place = (self.seed, self.state.position.epoch, index, self.ranks.rank)
-        generator, batches = torch.Generator().manual_seed(derive_seed(*place)), []
-        for part in np.array_split(rows, pieces or 1):
-            batch = stage.data[part]
-            if self.recipe.augment:
-                batch = stage.data.augment(batch, generator)
-            if stage.curriculum:
-                batch = stage.data.curriculum(batch) or batch
-            batches.append(prepare(batch, stage.loss))
-        return batches
+    def read(self, rows: np.ndarray, index: int, *, pieces: int = 1) -> list[Batch]:
+        """Images for a step of this epoch, on the host."""
+        stage, place = self.stage[0], (self.seed, self.state.position.epoch, index, self.ranks.rank)
+        return read_batches(stage, self.recipe, rows, *place, pieces=pieces)
 
     def step(self, loss_module: nn.Module, *batches: Batch, answers: int) -> Tensor:
         """One step on the mean loss over the answers of all ranks together, however unequal their shares.
@@ -181,21 +167,9 @@ class Trainer:
         seed_device(derive_seed(self.seed, at.epoch, at.index, self.ranks.rank, 1), self.ranks.device)
         for group in state.optimiser.param_groups:
             group["lr"] = learning_rate(optim, at.step, steps_per_epoch=self.steps_per_epoch, total=self.total)
-        state.optimiser.zero_grad(set_to_none=True)
-        losses = []
-        for batch in batches:
-            adds_up = batch is not batches[-1]
-            with loss_module.no_sync() if adds_up and isinstance(loss_module, Distributed) else nullcontext():
-                # The ranks' gradients are averaged; what is wanted is their sum over the total.
-                loss: Tensor = loss_module(batch) * (self.ranks.world / max(1, answers))
-                loss.backward()
-            losses.append(loss.detach())
-        if optim.clip_norm is not None:
-            nn.utils.clip_grad_norm_(state.trained, optim.clip_norm)
-        state.optimiser.step()
-        if state.ema is not None and optim.ema_decay is not None:
-            update_ema(state.ema, state.model, optim.ema_decay, at.step)
-        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        # The ranks' gradients are averaged; what is wanted is their sum over the total.
+        scale = self.ranks.world / max(1, answers)
+        return take_step(state, self.recipe, loss_module, *batches, scale=scale)
 
     def log_step(self) -> None:
         """A line of metrics.jsonl within an epoch."""
@@ -269,6 +243,11 @@ class Trainer:
             )
             write_weights(self.run.path / f"{name}.safetensors", weights, description)
 
+    def now(self) -> dict[str, Any]:
+        """What this session computes with, for the manifest and the record."""
+        threads = {"threads": torch.get_num_threads(), "ranks": self.ranks.world}
+        return threads | self.runtime.describe(self.ranks.device)
+
     def save(self) -> None:
         self.saved = time.monotonic()
         self.state.check_finite()
@@ -283,7 +262,7 @@ class Trainer:
             checkpoint = load_checkpoint(self.run.checkpoints) if self.run is not None else None
         checkpoint = self.ranks.broadcast_object(checkpoint)
         if checkpoint is None:
-            self.initialise()
+            initialise(self.state, self.recipe, self.splits.train, seed=self.seed)
         else:
             try:
                 self.state.load(*checkpoint)
@@ -300,9 +279,10 @@ class Trainer:
                 self.run.log.restore(checkpoint[1]["metrics"] if checkpoint else [])
             else:
                 self.run.log.rewind(step, self.state.position.epoch)
-            began, now = self.run.manifest, (torch.get_num_threads(), self.ranks.world)
-            if (then := (began["threads"], began["ranks"])) != now:
-                say(f"began with (threads, ranks) {then} and goes on with {now}: it does not end the same, bit by bit")
+            began, now = self.run.manifest, self.now()
+            if differing := [key for key in now if began.get(key, now[key]) != now[key]]:
+                changes = ", ".join(f"{key} {began[key]} and goes on with {now[key]}" for key in differing)
+                say(f"began with {changes}: it does not end the same, bit by bit")
             if step:
                 say(f"{self.run.path}: going on at step {step} of {self.total}")
         self.state.position.sessions += 1
@@ -315,7 +295,7 @@ def train(
     runs: Path,
     data: Path | None = None,
     threads: int | None = None,
-    device: str | None = None,
+    runtime: Runtime | None = None,
     overrides: Sequence[str] = (),
     save_minutes: float = 5.0,
     tensorboard: bool = False,
@@ -329,7 +309,7 @@ def train(
         runs: the directory that holds the directories of runs.
         data: where the original data lies, BCN_DATA by default.
         threads: those that the run began with by default; of a new run, the cores divided by the ranks.
-        device: where it runs, see `find_device`.
+        runtime: device and the like.
         overrides: the assignments that made the recipe differ from its table's row; they are recorded, not applied.
         timeout_minutes: how long the processes of torchrun wait for one that does not answer.
     """
@@ -337,10 +317,15 @@ def train(
     if not 0 <= seed < 2**63:
         raise BcnError(f"seed {seed}: a seed is a whole number from 0 to 2^63 - 1")
     keep_memory()
-    with flush_denormals(), process_group(device, timeout_minutes=timeout_minutes) as ranks:
+    runtime = runtime or Runtime()
+    with (
+        arithmetic(recipe.precision, deterministic=runtime.deterministic),
+        flush_denormals(),
+        process_group(runtime.device, timeout_minutes=timeout_minutes) as ranks,
+    ):
         splits, record = _open(recipe, seed, runs, data, threads, ranks)
         if record is None:
-            starting = _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, tensorboard)
+            starting = _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, tensorboard, runtime)
             with starting as trainer:
                 trainer.fit()
                 record = _finish(trainer)
@@ -376,13 +361,15 @@ def _start(
     overrides: Sequence[str],
     save_minutes: float,
     tensorboard: bool,
+    runtime: Runtime,
 ) -> Iterator[Trainer]:
     """A trainer at the newest checkpoint of its run, whose directory is locked, and which signals stop."""
     stop = Stop()
     # What can be refused is refused before anything is written, and by all ranks.
     with ranks.raise_on_all():
         splits.check(recipe)
-        trainer = Trainer(recipe, seed, splits, ranks=ranks, stop=stop, save_minutes=save_minutes)
+        kept = splits.on_device(ranks.device, runtime.image_limit(ranks.device))
+        trainer = Trainer(recipe, seed, kept, ranks=ranks, stop=stop, save_minutes=save_minutes, runtime=runtime)
         for dataset in (splits.train, *splits.tests.values()):
             check_fit(trainer.state.model, dataset, recipe.model)
         if tensorboard and ranks.is_main:
@@ -391,7 +378,7 @@ def _start(
         with ranks.raise_on_all():
             if ranks.is_main:
                 checksums = splits.checksums()
-                opened = open_run(recipe, seed=seed, runs=runs, data=checksums, overrides=overrides, **_now(ranks))
+                opened = open_run(recipe, seed=seed, runs=runs, data=checksums, overrides=overrides, now=trainer.now())
                 trainer.run = stack.enter_context(opened)
         stack.enter_context(stop)
         trainer.resume()
@@ -400,13 +387,9 @@ def _start(
 
 def _finish(trainer: Trainer) -> dict[str, Any]:
     """Test, and write the record."""
-    measured = trainer.test() | _now(trainer.ranks)
+    measured = trainer.test() | trainer.now()
     if trainer.run is not None:
         trainer.run.log.sync()
         record = make_record(trainer.run, trainer.recipe, trainer.state, trainer.splits.train, measured)
         write_record(trainer.run.path / "record.json", record)
     return dict(trainer.ranks.broadcast_object(trainer.run and trainer.run.record()))
-
-
-def _now(ranks: Ranks) -> dict[str, int]:
-    return {"threads": torch.get_num_threads(), "ranks": ranks.world}

@@ -3,6 +3,7 @@
 B images, Q questions about each.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -12,6 +13,7 @@ from bcn.training.forward import forward, question_of
 
 def answer_loss(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise: bool) -> Tensor:
     """The cross-entropy of every answer, plus with equal weight the mean square error of every centre, summed."""
+    logits = logits.float() if logits.dtype == torch.bfloat16 else logits
     answer = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, IGNORE_INDEX)
     loss = F.cross_entropy(logits.flatten(0, -2), answer.flatten(), reduction="sum")
     if centre_B2 is None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from bcn.errors import BcnError
 
 Scale = Literal["smoke", "cpu", "paper"]
+Precision = Literal["float32", "tf32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,12 @@ class Recipe:
     initialisation: Literal["default", "positive-bias", "balanced"] = "default"
     """initial weights: PyTorch's; those with a BCN whose channels all start above zero; or variance-balanced, by
     `bcn.models.balance.balance_broadcast` on 256 training images"""
+    precision: Precision = "float32"
+    """of matrix products and convolutions in training: float32; tf32, its factors rounded to 10 bits by GPUs that do;
+    or bf16, with activations in 16 bits and sums over objects, losses and weights in 32. Evaluation is in float32"""
+    accumulate: int = 1
+    """parts that a step trains one after the other, their gradients added up: less memory, and BatchNorm statistics of
+    a part each"""
     paper: tuple[tuple[str, float], ...] = ()
     """what the paper reports for this row: metric and value"""
 
@@ -92,13 +99,20 @@ class Recipe:
 DESCRIPTIVE = ("paper",)
 """fields that describe a run and do not determine it: another wording is still the same run"""
 
+ADDED = {"precision": "float32", "accumulate": 1}
+"""fields that came later, and what all runs had before: with that a run keeps its name"""
+
 LARGEST_BATCH = 2**16
 """more images do not fit into any memory"""
 
 
 def fingerprint(recipe: Recipe) -> str:
     """Eight hexadecimal digits of a hash of everything that determines the run."""
-    values = {key: value for key, value in asdict(recipe).items() if key not in DESCRIPTIVE}
+    values = {
+        key: value
+        for key, value in asdict(recipe).items()
+        if key not in DESCRIPTIVE and (key not in ADDED or value != ADDED[key])
+    }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -122,6 +136,10 @@ def check(recipe: Recipe) -> None:
     milestones, splits = ",".join(map(str, optim.milestones)), {"train": data.train, "val": data.val, "test": data.test}
     accepted = {
         f"batch_size={recipe.batch_size}": (1 <= recipe.batch_size <= LARGEST_BATCH, f"1 to {LARGEST_BATCH}"),
+        f"accumulate={recipe.accumulate}": (
+            1 <= recipe.accumulate <= max(1, recipe.batch_size),
+            "1 to the batch size",
+        ),
         f"epochs={recipe.epochs}": (recipe.epochs >= 1, "1 and more"),
         f"curriculum_epochs={recipe.curriculum_epochs}": (recipe.curriculum_epochs >= 0, "0 and more"),
         f"auxiliary.object_epochs={objects}": (0 <= objects <= recipe.epochs, f"0 to {recipe.epochs}, the epochs"),

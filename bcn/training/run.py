@@ -93,13 +93,14 @@ def find_started(recipe: Recipe, *, seed: int, runs: Path) -> Run | None:
 
 @contextmanager
 def open_run(
-    recipe: Recipe, *, seed: int, runs: Path, data: dict[str, str], overrides: Sequence[str], threads: int, ranks: int
+    recipe: Recipe, *, seed: int, runs: Path, data: dict[str, str], overrides: Sequence[str], now: dict[str, Any]
 ) -> Iterator[Run]:
     """The run's directory, made or found again, and locked against a second process that would train the same run.
 
     Args:
         data: the checksums of its splits.
         overrides: the assignments of --set that changed the recipe.
+        now: threads, ranks and device.
     """
     path = runs / run_id(recipe, seed)
     try:
@@ -118,8 +119,7 @@ def open_run(
                 "overridden": bool(overrides),
                 "overrides": list(overrides),
                 "data": data,
-                "threads": threads,
-                "ranks": ranks,
+                **now,
                 "versions": versions(),
                 "commit": commit(),
                 "machine": machine(),

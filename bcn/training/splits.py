@@ -81,6 +81,11 @@ class Splits(NamedTuple):
         if recipe.curriculum_epochs and self.train.curriculum(self.train[[0]]) is None:
             raise BcnError(f"{self.train.name} has no curriculum of questions; train with curriculum_epochs=0")
 
+    def on_device(self, device: torch.device, limit: int) -> "Splits":
+        """The same with training images on a device, where they take at most so many bytes."""
+        objects = self.objects and self.objects.on_device(device, limit)
+        return self._replace(train=self.train.on_device(device, limit), objects=objects)
+
     def checksums(self) -> dict[str, str]:
         """SHA-256 of every split, and of the texts that questions and answers are numbered by."""
         named = {"train": self.train, "val": self.val, "test": self.test, **self.tests, "objects": self.objects}

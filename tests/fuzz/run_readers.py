@@ -71,7 +71,9 @@ def _lie(folder: Path, random: Random) -> None:
 
 
 def _write_run(folder: Path) -> None:
-    with open_run(RECIPE, seed=0, runs=folder, data={"train": "0"}, overrides=(), threads=1, ranks=1) as run:
+    with open_run(
+        RECIPE, seed=0, runs=folder, data={"train": "0"}, overrides=(), now={"threads": 1, "ranks": 1}
+    ) as run:
         record = {"run": "a", "ranks": 1, "seconds": 1.5, "cpu_seconds": 1.5, "best_epoch": None, "commit": None}
         metrics = {"test": {"all": make_metric(39, 40)}}
         write_checked(run.path / "record.json", record | {"metrics": metrics, "versions": versions()})

@@ -8,20 +8,23 @@ from torch import Tensor
 
 from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
-from bcn.training.recipe import Optim
+from bcn.training.recipe import Optim, Precision
 from bcn.training.run import run_id
+from bcn.training.runtime import Runtime
 from bcn.training.weights import read_weights
 
 SGD = Optim("sgd", 0.01, momentum=0.9, clip_norm=1.0, ema_decay=0.9)
 """Adam would turn the rounding of a gradient that is zero, a bias' before BatchNorm, into a step of full length"""
 
 
-def train_small(name: str, runs: Path, device: str, optim: Optim | None = None) -> dict[str, Tensor]:
+def train_small(
+    name: str, runs: Path, runtime: Runtime, optim: Optim | None = None, precision: Precision = "float32"
+) -> dict[str, Tensor]:
     """The last weights of a recipe at smoke scale, on two images."""
     recipe = find_recipe(name, "smoke")
     data = replace(recipe.data, train=2, val=1, test=1)
-    recipe = replace(recipe, data=data, batch_size=1, optim=optim or recipe.optim)
-    train(recipe, seed=0, runs=runs, threads=1, device=device)
+    recipe = replace(recipe, data=data, batch_size=1, optim=optim or recipe.optim, precision=precision)
+    train(recipe, seed=0, runs=runs, threads=1, runtime=runtime)
     return read_weights(runs / run_id(recipe, 0) / "last.safetensors")[0]
 
 

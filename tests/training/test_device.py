@@ -10,6 +10,7 @@ from helpers.small_runs import SGD, assert_same_weights, train_small
 
 from bcn.errors import BcnError
 from bcn.training.device import find_device
+from bcn.training.runtime import Runtime
 
 
 def test_another_device_goes_the_whole_way() -> None:
@@ -39,5 +40,5 @@ def test_a_real_gpu_trains_like_the_cpu(name: str, device: str, tmp_path: Path) 
     backend = torch.cuda if device == "cuda" else torch.backends.mps
     if not backend.is_available():
         pytest.skip(f"there is no {device} here")
-    ours, theirs = (train_small(name, tmp_path / where, where, SGD) for where in (device, "cpu"))
+    ours, theirs = (train_small(name, tmp_path / where, Runtime(where), SGD) for where in (device, "cpu"))
     assert_same_weights(ours, theirs, 1e-3)

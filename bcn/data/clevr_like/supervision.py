@@ -14,7 +14,7 @@ N images, T most points of an image, U questions; B images of a batch, c cells a
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import torch
 from bcn.data.clevr_like.program import Scene, run
 from bcn.data.clevr_like.scene_files import object_centres, read_scenes, scene_file
 from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset
+from bcn.data.device_images import take_images
 from bcn.data.vqa.clevr import ATTRIBUTES, Program
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.json_stream import stream_list
@@ -102,11 +103,14 @@ class ObjectDataset(Dataset):
         )
         answer_BQ = np.concatenate([exists_Bc, value_BTA.reshape(len(index), -1)], axis=1)
         return Batch(
-            image=torch.from_numpy(np.ascontiguousarray(self.base.image[self.number[index]])),
+            image=take_images(self.base.image, self.number[index]),
             answer=torch.from_numpy(answer_BQ),
             question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
             kind=torch.from_numpy(kind_BQ),
         )
+
+    def on_device(self, device: torch.device, limit: int) -> "ObjectDataset":
+        return replace(self, base=self.base.on_device(device, limit))
 
     def checksum(self) -> str:
         """Of questions and answers; that of the images is in the checksum of their split."""

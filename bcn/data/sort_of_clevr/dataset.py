@@ -3,6 +3,7 @@
 B images in a batch, Q questions about each, D = 11 bits of a question.
 """
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from typing import ClassVar
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from bcn.data.dataset import Batch, Dataset, Preprocessing
+from bcn.data.device_images import images_on_device
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, question_bits
 from bcn.data.sort_of_clevr.samples import Questions, SampleGenerator, Samples
 from bcn.data.sort_of_clevr.scene import COLOURS, Scenes
@@ -59,7 +61,7 @@ class SortOfClevr(Dataset):
     def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
         image_B3HW, number_BQ, answer_BQ = self._read(np.asarray(index, dtype=np.int64))
         return Batch(
-            image=torch.from_numpy(image_B3HW),
+            image=torch.as_tensor(image_B3HW),
             answer=torch.from_numpy(answer_BQ.astype(np.int64)),
             question=torch.from_numpy(BITS_36D.take(number_BQ, axis=0)),
             kind=torch.from_numpy(KIND_36.take(number_BQ)),
@@ -80,6 +82,11 @@ class SortOfClevr(Dataset):
             answer=batch.answer[:, :half], question=batch.question[:, :half], kind=batch.kind[:, :half]
         )
 
+    def on_device(self, device: torch.device, limit: int) -> "SortOfClevr":
+        kept = copy.copy(self)
+        kept._samples = self._samples._replace(image=images_on_device(self._samples.image, device, limit))
+        return kept
+
     def scenes(self, index: Sequence[int] | np.ndarray) -> Scenes:
         """The scenes of these samples as data: positions, shapes, which colours are present."""
         return self.generator.scenes(index)
@@ -98,6 +105,9 @@ class SortOfClevrStream(SortOfClevr):
 
     def _prepare(self) -> None:
         """Nothing is kept."""
+
+    def on_device(self, device: torch.device, limit: int) -> "SortOfClevrStream":
+        return self
 
     def _read(self, index: np.ndarray) -> Samples:
         if (index < 0).any():

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from bcn.data.device_images import Images
 from bcn.data.random import splitmix64
 from bcn.data.sort_of_clevr.drawing import draw_scenes
 from bcn.data.sort_of_clevr.questions import (
@@ -27,7 +28,7 @@ Questions = Literal["sampled", "all"]
 
 
 class Samples(NamedTuple):
-    image: np.ndarray
+    image: Images
     """(N, 3, 75, 75) uint8"""
     number: np.ndarray
     """(N, Q) uint8, the number of each question, 0 to 35"""

@@ -26,11 +26,13 @@ def transform(batch: Batch, symmetry_B: Tensor) -> Batch:
     """
     assert batch.question is not None
     assert batch.kind is not None
-    image, answer, question, kind = batch.image.clone(), batch.answer.clone(), batch.question.clone(), batch.kind
+    image, answer, question, kind = batch.image, batch.answer.clone(), batch.question.clone(), batch.kind
     mirror_x, mirror_y, diagonal = ((symmetry_B & bit) > 0 for bit in (1, 2, 4))
-    image[mirror_x] = image[mirror_x].flip(3)
-    image[mirror_y] = image[mirror_y].flip(2)
-    image[diagonal] = image[diagonal].transpose(2, 3)
+    masks = torch.stack([mirror_x, mirror_y, diagonal])[..., None, None, None]
+    on_x, on_y, on_diagonal = masks.to(image.device, non_blocking=True)
+    image = image.flip(3).where(on_x, image)
+    image = image.flip(2).where(on_y, image)
+    image = image.transpose(2, 3).where(on_diagonal, image).contiguous()
     other = (mirror_x[:, None] & (kind == LEFT)) | (mirror_y[:, None] & (kind == ABOVE))
     answer[other] = YES + NO - answer[other]
     swapped = diagonal[:, None] & ((kind == LEFT) | (kind == ABOVE))

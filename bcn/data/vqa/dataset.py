@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset, Preprocessing
-from bcn.data.images import random_crop
+from bcn.data.device_images import Images, images_on_device, take_images
+from bcn.data.images import random_crop, repeat_edges
 from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
 from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, Vocabulary
@@ -40,7 +40,7 @@ class QuestionDataset(Dataset):
     vocabulary: Vocabulary = field()  # without the protocol's default
     answers: tuple[str, ...]
     kinds: tuple[str, ...]
-    image: np.ndarray
+    image: Images
     """(N, 3, S, S) uint8, memory-mapped"""
     question: np.ndarray
     """(T, L) indices of words; the questions of an image follow each other"""
@@ -82,7 +82,7 @@ class QuestionDataset(Dataset):
         question_BQL = np.where(asked_BQ[..., None], self.question[index_BQ], PADDING)
         longest = int((question_BQL != PADDING).sum(-1).max())
         return Batch(
-            image=torch.from_numpy(np.ascontiguousarray(self.image[rows[:, 0]])),
+            image=take_images(self.image, rows[:, 0]),
             answer=torch.from_numpy(np.where(asked_BQ, self.answer[index_BQ], IGNORE_INDEX)),
             question=torch.from_numpy(question_BQL[..., : max(longest, 1)].astype(np.int64)),
             kind=torch.from_numpy(np.where(asked_BQ, self.kind[index_BQ], 0)) if self.kinds else None,
@@ -100,6 +100,9 @@ class QuestionDataset(Dataset):
             raise BcnError(f"{images} images were asked of {self.name} {self.split}: give 1 to {len(self.image)}")
         return replace(self, image=self.image[:images], rows=self.rows[self.rows[:, 0] < images])
 
+    def on_device(self, device: torch.device, limit: int) -> "QuestionDataset":
+        return replace(self, image=images_on_device(self.image, device, limit))
+
     def questions(self, row: int) -> range:
         """The questions of a row, as indices of `question`, `answer` and so on."""
         _, start, count = self.rows[row].tolist()
@@ -111,7 +114,7 @@ class QuestionDataset(Dataset):
         With CLEVR's questions, mirror half of the images, and swap "left" and "right" in the questions about them.
         """
         padding, words = batch.image.shape[2] // 16, self.vocabulary.words
-        moved_BCHW, by_B2 = random_crop(pad(batch.image, [padding] * 4, mode="replicate"), padding, generator)
+        moved_BCHW, by_B2 = random_crop(repeat_edges(batch.image, padding), padding, generator)
         auxiliary = batch.auxiliary
         if auxiliary is not None:
             auxiliary = auxiliary | {"point": auxiliary["point"] + by_B2[:, None] / batch.image.shape[2]}
@@ -126,8 +129,9 @@ class QuestionDataset(Dataset):
             x_BT, y_BT = auxiliary["point"].unbind(-1)
             point_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
             auxiliary = auxiliary | {"point": point_BT2}
+        on_image_B111 = mirrored_B11[..., None].to(moved_BCHW.device, non_blocking=True)
         return batch._replace(
-            image=moved_BCHW.flip(3).where(mirrored_B11[..., None], moved_BCHW),
+            image=moved_BCHW.flip(3).where(on_image_B111, moved_BCHW),
             question=swapped_BQL.where(mirrored_B11, batch.question),
             auxiliary=auxiliary,
         )

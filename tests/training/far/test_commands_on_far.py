@@ -16,6 +16,7 @@ from bcn.inference.reasoner import load
 from bcn.training.device import find_device
 from bcn.training.interrupts import Interrupted
 from bcn.training.loop import Trainer
+from bcn.training.runtime import Runtime
 
 
 def test_the_test_device_refuses_to_mix(far: torch.device) -> None:
@@ -29,17 +30,17 @@ def test_the_test_device_refuses_to_mix(far: torch.device) -> None:
 
 @pytest.mark.parametrize("name", ["table3/multirn-h", "table3/rn"])
 def test_training_is_the_same_on_another_device(name: str, tmp_path: Path, far: torch.device) -> None:
-    ours, theirs = (train_small(name, tmp_path / device, device, SGD) for device in ("far", "cpu"))
+    ours, theirs = (train_small(name, tmp_path / device, Runtime(device), SGD) for device in ("far", "cpu"))
     assert_same_weights(ours, theirs, 1e-5)
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path, far: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = train_small("table3/multirn", tmp_path / "whole", "far")
+    whole = train_small("table3/multirn", tmp_path / "whole", Runtime("far"))
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "end_epoch", lambda *_: stop())
         with pytest.raises(Interrupted):
-            train_small("table3/multirn", tmp_path / "stopped", "far")
-    resumed = train_small("table3/multirn", tmp_path / "stopped", "far")
+            train_small("table3/multirn", tmp_path / "stopped", Runtime("far"))
+    resumed = train_small("table3/multirn", tmp_path / "stopped", Runtime("far"))
     assert all(torch.equal(tensor, resumed[key]) for key, tensor in whole.items())
 
 
