@@ -162,4 +162,4 @@ def _scene() -> bytes:
 
 def _megabytes(pid: int) -> float:
     """Memory of a process, from the kernel's count in kilobytes."""
-    return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0]) / 1000
+    return int(Path(f"/proc/{pid}/status").read_text(encoding="utf-8").split("VmRSS:")[1].split()[0]) / 1000
