@@ -81,7 +81,7 @@ def is_cross_site(method: str, headers: Headers) -> bool:
     site = headers.get("sec-fetch-site")
     if site is None:
         origin = headers.get("origin")
-        return origin is not None and urlsplit(origin).netloc != headers.get("host")
+        return origin is not None and origin.partition("://")[2] != headers.get("host")
     is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return site not in ("same-origin", "none") and not (method in ("GET", "HEAD") and is_link)
 
