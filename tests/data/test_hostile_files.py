@@ -23,6 +23,7 @@ from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.clevr_like.scene_files import read_scenes
 from bcn.data.clevr_like.supervision import open_objects, open_referents
+from bcn.data.clevr_like.transfer import open_transfer
 from bcn.data.mnist import affnist, mnist
 from bcn.data.mnist.affnist import fetch_affnist, open_affnist
 from bcn.data.mnist.matlab import parse_matlab
@@ -144,6 +145,19 @@ def test_a_program_has_no_circles() -> None:
     program: Program = [{"function": "scene"}, {"function": "unique", "inputs": [-1]}]
     with pytest.raises(BcnError, match=r"node 1 of a program has the inputs \[-1\]: accepted are earlier nodes"):
         run(program, make_scene(0))
+
+
+def test_kept_questions_about_original_images_are_made_again(annotated: Path, tmp_path: Path) -> None:
+    edit(annotated / "scenes" / "CLEVR_train_scenes.json", lambda content: content.update(info={}))
+
+    def ask() -> list[Any]:
+        dataset = open_transfer(words=("red",), answers=("yes", "no"), data=annotated, split="train", size=16)
+        return [len(dataset), dataset.checksum()]
+
+    asked = ask()
+    (kept,) = (tmp_path / "cache").rglob("CLEVR_train_questions.json")
+    kept.write_bytes(b"\xff" + kept.read_bytes())
+    assert ask() == asked
 
 
 @pytest.mark.parametrize("objects", [0, 11])

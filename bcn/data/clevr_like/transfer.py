@@ -59,9 +59,9 @@ def open_transfer(
         directory / "questions" / f"CLEVR_{split}_questions.json",
         json.dumps({"info": {}, "questions": entries}),
     )
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not path.is_file() or path.read_bytes() != text.encode():
         with atomic_write(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_bytes(text.encode())
     dataset = open_questions(
         directory,
         split,
