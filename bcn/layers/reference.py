@@ -15,6 +15,7 @@ from bcn.layers.broadcast import BroadcastConv, SkipConv
 from bcn.layers.coordinates import planes_like
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.layers.rounds import RoundsRelation
 
 
 def reference_conv(layer: ConcatConv1x1) -> nn.Conv2d:
@@ -108,3 +109,20 @@ class ReferenceMultiRelation(_Reference):
         broadcast = self.broadcast(map_BCHW) if self.broadcast else self.coordinates(map_BCHW)
         objects = torch.cat([map_BCHW, broadcast, _expand(question_BD, map_BCHW)], dim=1)
         return _relu_convs(objects, self.g).sum(dim=(2, 3))
+
+
+class ReferenceRoundsRelation(_Reference):
+    """Broadcast after asking, as `bcn.layers.rounds` prints it; not of the paper."""
+
+    def __init__(self, layer: RoundsRelation) -> None:
+        super().__init__(layer.planes, layer.origin)
+        self.first, self.says, self.hears = reference_conv(layer.first), _convs(layer.says), _convs(layer.hears)
+        self.g = reference_conv(layer.g)
+
+    def forward(self, map_BCHW: Tensor, question_BD: Tensor) -> Tensor:
+        seen = torch.cat([map_BCHW, self.coordinates(map_BCHW), _expand(question_BD, map_BCHW)], dim=1)
+        hidden = torch.relu(self.first(seen))
+        for says, hears in zip(self.says, self.hears, strict=True):
+            vector_BW = F.adaptive_max_pool2d(says(hidden), 1).flatten(1)
+            hidden = torch.relu(hears(torch.cat([hidden, _expand(vector_BW, hidden), seen], dim=1)))
+        return torch.relu(self.g(hidden)).sum(dim=(2, 3))

@@ -18,11 +18,12 @@ from bcn.errors import BcnError
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import MultiRelation
+from bcn.layers.rounds import RoundsRelation, add_parts
 from bcn.models.blocks import Broadcasting
 from bcn.models.question_encoder import PackedQuestions
 
 Network = TypeVar("Network", bound=nn.Module)
-SPREADS = {"objects": 1.0, "broadcast": 0.5, "planes": 1.0, "question": 1.0}
+SPREADS = {"objects": 1.0, "broadcast": 0.5, "planes": 1.0, "question": 1.0, "hidden": 1.0}
 """standard deviation by which each source moves the pre-activations of the next layer"""
 POSITIVE_BIAS = 1.0
 """far more than PyTorch's initial weights make the maxima vary by: every channel starts above zero for every image"""
@@ -36,7 +37,8 @@ def balance_broadcast(model: Network, images: Tensor, questions: Tensor | None =
     there is one, has mean 0 and standard deviation 1 over the images. Then each source's weights in the layer over
     [objects, broadcast, planes, question], g's first or the 1x1 convolution of `insert_broadcast`, are scaled by one
     factor, so that the source moves that layer by `SPREADS`: the standard deviation over the batch, root mean square
-    over channels. A `MultiRelation` without a BCN gets the second part alone.
+    over channels. A `MultiRelation` without a BCN gets the second part alone. In a `RoundsRelation` every round is
+    balanced in turn, each on what the one before it gives.
 
     The network runs once, as it is: BatchNorm in training mode takes the statistics of this batch, and its running
     statistics stay. Dropout is off. Nothing is random.
@@ -54,12 +56,15 @@ def balance_broadcast(model: Network, images: Tensor, questions: Tensor | None =
 
     def balance(module: nn.Module, inputs: tuple[Any, ...]) -> None:
         map_BCHW, *question = inputs
+        balanced.append(module)
+        if isinstance(module, RoundsRelation):
+            _balance_rounds(module, map_BCHW, *question)
+            return
         broadcast = module if isinstance(module, BroadcastConv) else module.broadcast
         if isinstance(broadcast, BroadcastConv):
-            _standardise(broadcast, map_BCHW)
+            _standardise(broadcast.k[-1], broadcast.responses(map_BCHW))
         if isinstance(module, MultiRelation | Broadcasting):
             _equalise(next_layer(module), module.sources(map_BCHW, *question))
-        balanced.append(module)
 
     places = junctions(model)
     run_hooked(model, places, balance, images, questions)
@@ -80,8 +85,9 @@ def raise_bias(model: nn.Module) -> None:
 
 def junctions(model: nn.Module) -> list[nn.Module]:
     """The modules that are called with the map that a BCN sees, the outermost of each."""
-    found = [module for module in model.modules() if isinstance(module, MultiRelation | Broadcasting | BroadcastConv)]
-    inner = [module.broadcast for module in found if not isinstance(module, BroadcastConv)]
+    kinds = MultiRelation | RoundsRelation | Broadcasting | BroadcastConv
+    found = [module for module in model.modules() if isinstance(module, kinds)]
+    inner = [module.broadcast for module in found if isinstance(module, MultiRelation | Broadcasting)]
     return [module for module in found if not any(module is other for other in inner)]
 
 
@@ -139,12 +145,21 @@ def run_hooked(
             buffer.copy_(buffers[name])
 
 
-def _standardise(broadcast: BroadcastConv, map_BCHW: Tensor) -> None:
+def _balance_rounds(module: RoundsRelation, map_BCHW: Tensor, question: Tensor) -> None:
+    def visit(layer: ConcatConv1x1, sources: dict[str, Tensor]) -> None:
+        if any(layer is says for says in module.says):
+            _standardise(layer, add_parts(layer, *sources.values()).amax(dim=2).flatten(0, 1))
+        else:
+            _equalise(layer, {name: source.flatten(0, -2) for name, source in sources.items()})
+
+    module.forward(map_BCHW, question, visit=visit)  # not its hooks, which called this
+
+
+def _standardise(last: nn.Module, response_BK: Tensor) -> None:
     """Mean 0 and standard deviation 1 for every pooled channel; one that does not vary keeps its weights."""
-    last, response_BK = broadcast.k[-1], broadcast.responses(map_BCHW).cpu().double()
     assert isinstance(last, ConcatConv1x1)
     assert last.bias is not None
-    std_K, mean_K = torch.std_mean(response_BK, dim=0, correction=0)
+    std_K, mean_K = torch.std_mean(response_BK.cpu().double(), dim=0, correction=0)
     std_K = torch.where(std_K > 0, std_K, torch.ones_like(std_K))
     last.weight.copy_(last.weight.cpu().double() / std_K[:, None, None, None])
     last.bias.copy_((last.bias.cpu().double() - mean_K) / std_K)

@@ -17,10 +17,12 @@ from bcn.layers.reference import (
     ReferenceBroadcastConv,
     ReferenceMultiRelation,
     ReferencePairRelation,
+    ReferenceRoundsRelation,
     ReferenceSkipConv,
     reference_conv,
 )
 from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.layers.rounds import RoundsRelation
 from bcn.models.blocks import Broadcasting, Skipping
 from bcn.models.relation_model import RelationModel
 
@@ -93,5 +95,6 @@ _FORMS: dict[type[nn.Module], Callable[..., nn.Module]] = {
     Skipping: ReferenceSkipping,
     MultiRelation: ReferenceMultiRelation,
     PairRelation: ReferencePairRelation,
+    RoundsRelation: ReferenceRoundsRelation,
     RelationModel: ReferenceRelationModel,
 }

@@ -10,6 +10,7 @@ from torch import nn
 
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.layers.rounds import RoundsRelation
 from bcn.models.blocks import blocks, mlp
 from bcn.models.registry import register
 from bcn.models.relation_model import Flattened, RelationModel
@@ -117,3 +118,36 @@ def multirn_h(
     negative_slope: float = 0.0,
 ) -> RelationModel:
     return _multirn(1, sizes, planes, origin, question_dim, num_answers, final_relu, negative_slope)
+
+
+def _rounds(
+    last_stride: int, width: int, rounds: int, planes: str, origin: str, question_dim: int, num_answers: int
+) -> RelationModel:
+    relation = RoundsRelation(24, question_dim, width, rounds=rounds, planes=planes, origin=origin)
+    return RelationModel(_encoder(last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
+
+
+@register("sort-of-clevr/multirn-rounds", image=IMAGE)
+def multirn_rounds(
+    width: int = 96,
+    rounds: int = 2,
+    planes: str = "xyr",
+    origin: str = "centre",
+    question_dim: int = 11,
+    num_answers: int = 10,
+) -> RelationModel:
+    """Ours: broadcast after asking, 25 objects."""
+    return _rounds(2, width, rounds, planes, origin, question_dim, num_answers)
+
+
+@register("sort-of-clevr/multirn-rounds-h", image=IMAGE)
+def multirn_rounds_h(
+    width: int = 96,
+    rounds: int = 2,
+    planes: str = "xyr",
+    origin: str = "centre",
+    question_dim: int = 11,
+    num_answers: int = 10,
+) -> RelationModel:
+    """Ours: broadcast after asking, 100 objects."""
+    return _rounds(1, width, rounds, planes, origin, question_dim, num_answers)

@@ -48,7 +48,7 @@ def active_channels(vector_BK: Tensor) -> Tensor:
 @torch.inference_mode()
 def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
     """Run all images of a data set as far as the BCN; None where the model has none, or more than one."""
-    places = [place for place in junctions(model) if isinstance(place, BroadcastConv) or place.broadcast is not None]
+    places = [place for place in junctions(model) if _has_vector(place)]
     if len(places) != 1:
         return None
     (module,) = places
@@ -78,6 +78,11 @@ def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
         weights = dict(zip(moments, next_layer(module).parts(), strict=True))
         spreads = {name: moments[name].spread(weight) for name, weight in weights.items() if weight.shape[1]}
     return Collected(broadcast, torch.cat(vectors), spreads)
+
+
+def _has_vector(place: nn.Module) -> bool:
+    """Whether a module broadcasts one vector for an image, whatever is asked."""
+    return isinstance(place, BroadcastConv) or getattr(place, "broadcast", None) is not None
 
 
 class _Reached(Exception):
