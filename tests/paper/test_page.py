@@ -18,7 +18,7 @@ def test_the_page_holds_every_table_and_links_what_is_written_by_hand(tmp_path: 
     written = write_page(tmp_path / "results.md", tmp_path / "results")
     text = (tmp_path / "results.md").read_text()
     for table in TABLES.values():
-        assert f"## {table.title}\n" in text
+        assert (f"## {table.title}\n" in text) == (table.name != "broadcast"), "the study has a page of its own"
     assert "97.00" in text
     assert "](where-we-differ.md)" in text
     assert "figures/curves-table3-cpu.png" in text
