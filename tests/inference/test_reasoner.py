@@ -218,7 +218,8 @@ def test_weights_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         bcn.load("scaled-mnist/bcn")
     shutil.copy(digit_weights(), tmp_path / "digits.safetensors")
     content = (tmp_path / "digits.safetensors").read_bytes()
-    entry = {"file": "digits.safetensors", "sha256": hashlib.sha256(content).hexdigest()}
+    origin = {"data": "scaled-mnist-v1", "recipe": "table1/bcn", "scale": "cpu", "seed": 0, "epoch": 1}
+    entry = {"file": "digits.safetensors", "sha256": hashlib.sha256(content).hexdigest(), **origin}
     (tmp_path / "index.json").write_text(json.dumps({"scaled-mnist/bcn": entry}))
     assert bcn.load("scaled-mnist/bcn").find(digit(4, 4)).answer == "7"
     with pytest.raises(BcnError, match="did you mean 'scaled-mnist/bcn'"):

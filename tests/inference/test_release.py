@@ -82,7 +82,8 @@ def test_shipped_weights_survive_a_damaged_run(run: Path, copied: Path, tmp_path
 
 
 def test_another_recipe_does_not_replace_shipped_weights(run: Path, tmp_path: Path) -> None:
-    index = {"sort-of-clevr/multirn": {"recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}}
+    origin = {"data": "sort-of-clevr-v1", "recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}
+    index = {"sort-of-clevr/multirn": {"file": "multirn.safetensors", "sha256": "0" * 64, **origin}}
     (tmp_path / "index.json").write_text(json.dumps(index))
     with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
         release(run, directory=tmp_path)

@@ -17,7 +17,7 @@ import bcn.training.progress
 from bcn.data.dataset import Batch
 from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
-from bcn.io import read_record, write_record
+from bcn.io import read_record, with_checksum, write_record
 from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.loop import Trainer, train
 from bcn.training.metrics import evaluate
@@ -282,7 +282,7 @@ def test_a_damaged_record_is_named(finished: tuple[Recipe, Path, dict[str, Any]]
     recipe, run, record = finished
     for content, key_words in {
         "{}": "lacks run, metrics, ranks, seconds",
-        json.dumps({key: value for key, value in record.items() if key != "metrics"}): "lacks metrics;",
+        json.dumps(with_checksum({key: value for key, value in record.items() if key != "metrics"})): "lacks metrics;",
         "{": ": Expecting property name",
         "[]": ": it is no JSON object",
     }.items():
@@ -307,10 +307,9 @@ def test_a_flipped_bit_is_refused_in_one_sentence(
 
 
 def test_a_record_that_contradicts_itself_is_refused(finished: tuple[Recipe, Path, dict[str, Any]]) -> None:
-    """Also one of a version that wrote no checksums."""
     recipe, run, record = finished
     record["metrics"]["test"]["all"]["accuracy"] = 0.225
-    (run / "record.json").write_text(json.dumps(record))
+    (run / "record.json").write_text(json.dumps(with_checksum(record)))
     with pytest.raises(BcnError, match=r"contradicts itself: all of test has accuracy 0.225 for \d+ of 97; remove it"):
         train(recipe, seed=0, runs=run.parent)
 
