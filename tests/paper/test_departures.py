@@ -31,6 +31,9 @@ TOPICS = {
     "curriculum_epochs": "curriculum",
     "auxiliary": "auxiliary supervision",
     "word_embeddings": "word embeddings",
+    "arguments": "BCN",
+    "initialisation": "initialisation",
+    "batch_of": "batching",
 }
 SCALES: tuple[Scale, ...] = ("smoke", "cpu", "paper")
 
