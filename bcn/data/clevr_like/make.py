@@ -226,7 +226,8 @@ def _entries(directory: Path, spec: SplitSpec, parts: list[range], key: str) -> 
         for line in _read_part(path).splitlines()[1 : len(indices) + 1]:
             try:
                 entry = json.loads(line)
-                entries = list(entry["questions"]) if key == "questions" else [entry["scene"]]
+                questions, scene = list(entry["questions"]), entry["scene"]
+                entries = questions if key == "questions" else [scene]
                 if not all(isinstance(each, dict) for each in entries):
                     raise TypeError(f"an entry of {key} is not an object in braces")
             except (ValueError, KeyError, TypeError) as error:
