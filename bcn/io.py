@@ -32,6 +32,12 @@ def data_root(directory: str | Path | None = None) -> Path:
     return root
 
 
+def use_data(directory: Path | None) -> None:
+    """Make `directory` the default of `data_root`, here and in processes that are started from here."""
+    if directory is not None:
+        os.environ["BCN_DATA"] = str(data_root(directory).resolve())
+
+
 def cache_root() -> Path:
     """The directory of generated and downloaded files: `BCN_CACHE`, or `bcn` in the user's cache directory."""
     if directory := os.environ.get("BCN_CACHE"):

@@ -14,10 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.errors import BcnError
+from bcn.layers.activation import safe_relu
 from bcn.layers.coordinates import check_planes, planes_like
 from bcn.layers.fused.max import pooled_max
 from bcn.layers.pointwise import Pointwise, further_layers
 from bcn.layers.rows import as_map, check_map, rows
+from bcn.layers.tracing import whole_under_fx
 
 POOLS = ("max", "average")
 
@@ -43,9 +45,10 @@ class SkipConv(nn.Module):
         self.k = Pointwise((channels, len(planes)), sizes)
         self.out_channels = sizes[-1]
 
+    @whole_under_fx
     def forward(self, map_BCHW: Tensor) -> Tensor:
         last_BnK = further_layers(self._first_layer(map_BCHW), *self.k.rest_parameters())
-        return as_map(last_BnK.relu_(), map_BCHW)
+        return as_map(safe_relu(last_BnK), map_BCHW)
 
     def coordinates(self, map_BCHW: Tensor) -> Tensor:
         """C, the coordinate planes of a map: (P, H, W)."""
@@ -73,7 +76,8 @@ class BroadcastConv(SkipConv):
         planes, origin: the coordinate planes, see `coordinate_planes`.
         pool: "max" as in equation 1, or "average", a row of table 1.
         final_relu: whether a ReLU follows the last convolution of k, which the paper leaves open. With it, a channel
-            whose maximum is negative for every image gets no gradient any more: it stays dead.
+            whose maximum is negative for every image gets no gradient any more and stays dead; in our runs of table 3
+            nearly all channels die that way, and without it none (docs/results/broadcast.md).
         negative_slope: the slope of that ReLU below zero; above 0 it is a leaky ReLU.
     """
 
@@ -85,7 +89,7 @@ class BroadcastConv(SkipConv):
         planes: str = "xyr",
         origin: str = "centre",
         pool: str = "max",
-        final_relu: bool = True,
+        final_relu: bool = False,
         negative_slope: float = 0.0,
     ) -> None:
         super().__init__(channels, sizes, planes=planes, origin=origin)
@@ -104,30 +108,49 @@ class BroadcastConv(SkipConv):
             return last
         return F.leaky_relu(last, self.negative_slope) if self.negative_slope else F.relu(last)
 
+    @whole_under_fx
     def forward(self, map_BCHW: Tensor) -> Tensor:
         vector_BK, _ = self.pooled(map_BCHW)  # max([F, C] * k)
         expanded_BKHW = vector_BK[:, :, None, None].expand(-1, -1, *map_BCHW.shape[-2:])  # E(..., h, w)
         planes_BPHW = self.coordinates(map_BCHW).expand(map_BCHW.shape[0], -1, -1, -1)  # C
         return torch.cat([expanded_BKHW, planes_BPHW], dim=1)
 
-    def pooled(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+    def pooled(self, map_BCHW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """max([F, C] * k), the vector that is broadcast (B, K), and the position n that each channel came from.
 
         An average comes from everywhere; its position is where the channel is largest.
+
+        Args:
+            mask_Bn: bool, the positions that are pooled, at least one of an image; by default all.
         """
-        return self._pool(map_BCHW, self.final)
+        return self._pool(map_BCHW, self.final, mask_Bn)
 
-    def responses(self, map_BCHW: Tensor) -> Tensor:
+    def before_pooling(self, map_BCHW: Tensor) -> Tensor:
+        """What the maximum is taken of, every channel at every position: (B, K, H, W)."""
+        last_BnK = further_layers(self._first_layer(map_BCHW), *self.k.rest_parameters())
+        return as_map(self.final(last_BnK), map_BCHW)
+
+    def responses(self, map_BCHW: Tensor, mask_Bn: Tensor | None = None) -> Tensor:
         """The pooled last convolution of k without what follows it: (B, K)."""
-        return self._pool(map_BCHW, lambda last: last)[0]
+        return self._pool(map_BCHW, lambda last: last, mask_Bn)[0]
 
-    def _pool(self, map_BCHW: Tensor, final: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    def _pool(
+        self, map_BCHW: Tensor, final: Callable[[Tensor], Tensor], mask_Bn: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         first_BnS, rest = self._first_layer(map_BCHW), self.k.rest_parameters()
-        if self.pool == "average":
-            last_BnK = further_layers(first_BnS, *rest)
+        if self.pool == "max" and mask_Bn is None:
+            value_BK, position_BK = pooled_max(first_BnS, *rest)
+            return final(
+                value_BK
+            ), position_BK  # it never decreases, so it commutes with the maximum: n times less to do
+        last_BnK = further_layers(first_BnS, *rest)
+        if mask_Bn is None:
             return final(last_BnK).mean(dim=1), last_BnK.argmax(dim=1)
-        value_BK, position_BK = pooled_max(first_BnS, *rest)
-        return final(value_BK), position_BK  # it never decreases, so it commutes with the maximum: n times less to do
+        absent_Bn1 = ~mask_Bn[..., None]
+        value_BK, position_BK = last_BnK.masked_fill(absent_Bn1, -torch.inf).max(dim=1)
+        if self.pool == "average":
+            return final(last_BnK).masked_fill(absent_Bn1, 0).sum(dim=1) / mask_Bn.sum(dim=1)[:, None], position_BK
+        return final(value_BK), position_BK
 
     @property
     def can_die(self) -> bool:

@@ -47,25 +47,34 @@ class _Relation(nn.Module, ABC):
         self.g = Pointwise((*sources, question_dim), sizes)
         self.out_channels = sizes[-1]
 
-    def forward(self, map_BCHW: Tensor, question: Tensor | None = None) -> Tensor:
-        """The sum over objects for questions (B, D) or (B, Q, D): (B, G) or (B, Q, G); without questions (B, G)."""
+    def forward(self, map_BCHW: Tensor, question: Tensor | None = None, mask_Bn: Tensor | None = None) -> Tensor:
+        """The sum over objects for questions (B, D) or (B, Q, D): (B, G) or (B, Q, G); without questions (B, G).
+
+        Args:
+            mask_Bn: bool, the objects that are there; by default all.
+        """
         check_map(map_BCHW, self.g.first.channels[0])
         if question is None:
             question = map_BCHW.new_empty(map_BCHW.shape[0], 0)
         check_questions(question, map_BCHW.shape[0], self.question_dim)
         question_BQD = question if question.dim() == 3 else question[:, None]
-        base_BnK, offset_BmK = self._first_layer(map_BCHW)
+        base_BnK, offset_BmK = self._first_layer(map_BCHW, mask_Bn)
         weights, biases = self.g.rest_parameters()
-        if weights and may_fuse(base_BnK, question_BQD, operator=True):
+        if mask_Bn is None and weights and may_fuse(base_BnK, question_BQD, operator=True):
             total_BQG = sum_distinct_questions(base_BnK, offset_BmK, question_BQD, self._of_question(), weights, biases)
         else:
             shift_BQK = F.linear(question_BQD, self._of_question())
-            total_BQG = sum_in_chunks(base_BnK, shift_BQK, offset_BmK, weights, biases)
+            terms = None if mask_Bn is None else self._terms(mask_Bn)
+            total_BQG = sum_in_chunks(base_BnK, shift_BQK, offset_BmK, weights, biases, terms)
         return total_BQG if question.dim() == 3 else total_BQG[:, 0]
 
     @abstractmethod
-    def _first_layer(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _first_layer(self, map_BCHW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """What the image adds to g's first layer: `base` (B, n, K) for each object, and `offset` (B, m, K) to all."""
+
+    @abstractmethod
+    def _terms(self, mask_Bn: Tensor) -> Tensor:
+        """Which terms of the sum are of objects that are there: (B, m, n)."""
 
     def _of_question(self) -> Tensor:
         """The part of g's first weight that sees the question: (K, D)."""
@@ -106,18 +115,24 @@ class MultiRelation(_Relation):
         super().__init__((channels, vector, len(planes)), question_dim, sizes, planes, origin)
         self.broadcast = broadcast
 
-    def _first_layer(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _first_layer(self, map_BCHW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         base_BnK = self.g.first.forward_rows(rows(map_BCHW), None, self._coordinates(map_BCHW), None)
         if self.broadcast is None:
             return base_BnK, None
-        vector_BK, _ = self.broadcast.pooled(map_BCHW)
+        vector_BK, _ = self.broadcast.pooled(map_BCHW, mask_Bn)
         return base_BnK, F.linear(vector_BK, self.g.first.part(1))[:, None]
 
-    def sources(self, map_BCHW: Tensor, question: Tensor | None = None) -> dict[str, Tensor]:
+    def _terms(self, mask_Bn: Tensor) -> Tensor:
+        return mask_Bn[:, None]
+
+    def sources(
+        self, map_BCHW: Tensor, question: Tensor | None = None, mask_Bn: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """What g's first layer sees of each part of [o_i, BCN(O), C, question], in the order of its weights: rows."""
-        sources = {"objects": rows(map_BCHW), "broadcast": map_BCHW.new_empty(1, 0)}
+        objects = rows(map_BCHW)
+        sources = {"objects": objects if mask_Bn is None else objects[mask_Bn], "broadcast": map_BCHW.new_empty(1, 0)}
         if self.broadcast is not None:
-            sources["broadcast"] = self.broadcast.pooled(map_BCHW)[0]
+            sources["broadcast"] = self.broadcast.pooled(map_BCHW, mask_Bn)[0]
         sources |= {"planes": self._coordinates(map_BCHW), "question": map_BCHW.new_empty(1, 0)}
         if question is not None:
             sources["question"] = question
@@ -160,7 +175,10 @@ class PairRelation(_Relation):
     ) -> None:
         super().__init__((channels, len(planes), channels, len(planes)), question_dim, sizes, planes, origin)
 
-    def _first_layer(self, map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+    def _terms(self, mask_Bn: Tensor) -> Tensor:
+        return mask_Bn[:, :, None] & mask_Bn[:, None]
+
+    def _first_layer(self, map_BCHW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
         objects_BnC, planes_1nP = rows(map_BCHW), self._coordinates(map_BCHW)
         of_i, of_i_planes, *_ = self.g.first.parts()
         by_i_BnK = F.linear(objects_BnC, of_i) + F.linear(planes_1nP, of_i_planes)

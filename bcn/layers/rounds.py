@@ -11,27 +11,37 @@ then, in every round, what the objects say is pooled by a maximum and broadcast 
 and g, the sum over objects and f follow as in equation 4. A round is O(n), like a BCN, and a chain of r relations can
 be followed in r rounds. Not a model of the paper.
 
+The maximum and the sum are the fused ones of the BCN and of multiRN where the width suits them (multiples of 64). They
+take what comes before a ReLU, so that is what is kept of each round.
+
 B images of H x W = n objects with C channels and P coordinate planes, Q questions of D numbers about each; W the width
 of everything that an object holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bcn.errors import BcnError
 from bcn.layers.coordinates import check_planes, planes_like
+from bcn.layers.fused import native
+from bcn.layers.fused.dispatch import may_fuse
+from bcn.layers.fused.max import pooled_max
+from bcn.layers.fused.sum import pooled_sum
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import check_questions
 from bcn.layers.rows import check_map, rows
 
+MAX_ROUNDS = 64
+"""longer than any chain of relations; a number from a weights file must not build layers without end"""
 Visit = Callable[[ConcatConv1x1, dict[str, Tensor]], None]
 
 
 class RoundsRelation(nn.Module):
     """The sum over objects i of g(h_i), after rounds of broadcasting.
 
-    >>> import torch
     >>> RoundsRelation(24, 11)(torch.rand(2, 24, 5, 5), torch.rand(2, 20, 11)).shape
     torch.Size([2, 20, 96])
 
@@ -39,7 +49,7 @@ class RoundsRelation(nn.Module):
         channels: of the map of objects.
         question_dim: numbers in a question.
         width: of what an object holds, of the vector and of g.
-        rounds: how often the objects are told the maximum over all of them.
+        rounds: how often the objects are told the maximum over all of them, up to MAX_ROUNDS.
         planes, origin: the coordinate planes that an object sees, see `coordinate_planes`.
     """
 
@@ -55,6 +65,8 @@ class RoundsRelation(nn.Module):
     ) -> None:
         super().__init__()
         check_planes(planes, origin)
+        if not 0 <= rounds <= MAX_ROUNDS:
+            raise BcnError(f"rounds={rounds}: accepted are 0 to {MAX_ROUNDS}")
         self.planes, self.origin, self.question_dim, self.out_channels = planes, origin, question_dim, width
         sources = (channels, len(planes), question_dim)
         self.first = ConcatConv1x1(sources, width)
@@ -62,14 +74,29 @@ class RoundsRelation(nn.Module):
         self.hears = nn.ModuleList(ConcatConv1x1((width, width, *sources), width) for _ in range(rounds))
         self.g = ConcatConv1x1((width,), width)
 
-    def forward(self, map_BCHW: Tensor, question: Tensor, *, visit: Visit | None = None) -> Tensor:
+    def forward(
+        self, map_BCHW: Tensor, question: Tensor, mask_Bn: Tensor | None = None, *, visit: Visit | None = None
+    ) -> Tensor:
         """The sum over objects for questions (B, D) or (B, Q, D): (B, W) or (B, Q, W).
 
         Args:
+            mask_Bn: bool, the objects that are there; by default all.
             visit: called before each layer, with it and what it sees, dimensions (B, Q, n, channels).
         """
         check_map(map_BCHW, self.first.channels[0])
         check_questions(question, map_BCHW.shape[0], self.question_dim)
+        question_BQD = question if question.dim() == 3 else question[:, None]
+        for before_BQnW in self.states(map_BCHW, question_BQD, mask_Bn, visit=visit):
+            last_BQnW = before_BQnW
+        if visit is not None:
+            visit(self.g, {"hidden": last_BQnW.relu()})
+        total_BQW = self.sum_over_objects(last_BQnW, mask_Bn)
+        return total_BQW if question.dim() == 3 else total_BQW[:, 0]
+
+    def states(
+        self, map_BCHW: Tensor, question_BQD: Tensor, mask_Bn: Tensor | None = None, *, visit: Visit | None = None
+    ) -> Iterator[Tensor]:
+        """What the objects hold before the first round, then after each, without its ReLU: (B, Q, n, W)."""
 
         def apply(layer: nn.Module, **sources: Tensor) -> Tensor:
             assert isinstance(layer, ConcatConv1x1)
@@ -80,26 +107,64 @@ class RoundsRelation(nn.Module):
         seen = {
             "objects": rows(map_BCHW)[:, None],
             "planes": rows(planes_like(map_BCHW, self.planes, self.origin))[:, None],
-            "question": (question if question.dim() == 3 else question[:, None])[:, :, None],
+            "question": question_BQD[:, :, None],
         }
-        hidden_BQnW = F.relu(apply(self.first, **seen))
+        before_BQnW = apply(self.first, **seen)
+        yield before_BQnW
         for says, hears in zip(self.says, self.hears, strict=True):
-            vector_BQ1W = apply(says, hidden=hidden_BQnW).amax(dim=2, keepdim=True)
-            hidden_BQnW = F.relu(apply(hears, hidden=hidden_BQnW, broadcast=vector_BQ1W, **seen))
-        total_BQW = F.relu(apply(self.g, hidden=hidden_BQnW)).sum(dim=2)
-        return total_BQW if question.dim() == 3 else total_BQW[:, 0]
+            assert isinstance(says, ConcatConv1x1)
+            if visit is not None:
+                visit(says, {"hidden": before_BQnW.relu()})
+            vector_BQ1W = _largest(says, before_BQnW, mask_Bn)
+            before_BQnW = apply(hears, hidden=before_BQnW.relu(), broadcast=vector_BQ1W, **seen)
+            yield before_BQnW
+
+    def sum_over_objects(self, last_BQnW: Tensor, mask_Bn: Tensor | None = None) -> Tensor:
+        """The sum of g of what the objects hold after the last round, given without its ReLU: (B, Q, W)."""
+        weights, biases = _parameters(self.g)
+        if mask_Bn is None and may_fuse(last_BQnW, operator=False):
+            base_UnW = last_BQnW.flatten(0, 1)
+            shift_UW, owner_U = base_UnW.new_zeros(len(base_UnW), base_UnW.shape[2]), torch.arange(len(base_UnW))
+            if native.supports(base_UnW, weights, shift_UW, *biases):
+                total_UW = pooled_sum(base_UnW, shift_UW, owner_U, weights, biases)
+                return total_UW.view(*last_BQnW.shape[:2], self.out_channels)
+        summed_BQnW = F.relu(add_parts(self.g, last_BQnW.relu()))
+        if mask_Bn is not None:
+            summed_BQnW = summed_BQnW.masked_fill(~mask_Bn[:, None, :, None], 0)
+        return summed_BQnW.sum(dim=2)
 
     def extra_repr(self) -> str:
         return f"rounds={len(self.says)}, planes={self.planes!r}, origin={self.origin!r}"
 
 
-def add_parts(layer: ConcatConv1x1, *sources: Tensor) -> Tensor:
-    """A layer over the concatenation of sources that broadcast against each other, channels last."""
+def _largest(says: ConcatConv1x1, before_BQnW: Tensor, mask_Bn: Tensor | None) -> Tensor:
+    """The vector of a round, max_i(A relu(h_i)): (B, Q, 1, W)."""
+    if mask_Bn is None:
+        value_UW, _ = pooled_max(before_BQnW.flatten(0, 1), *_parameters(says))
+        return value_UW.view(*before_BQnW.shape[:2], 1, says.out_channels)
+    said_BQnW = add_parts(says, before_BQnW.relu())
+    return said_BQnW.masked_fill(~mask_Bn[:, None, :, None], -torch.inf).max(dim=2, keepdim=True).values
+
+
+def _parameters(layer: ConcatConv1x1) -> tuple[list[Tensor], list[Tensor]]:
+    """Weights (W, W) and biases of the one layer, as the fused forms take them."""
     assert layer.bias is not None
-    total: Tensor = layer.bias
+    return [layer.weight.flatten(1)], [layer.bias]
+
+
+def add_parts(layer: ConcatConv1x1, *sources: Tensor) -> Tensor:
+    """A layer over the concatenation of sources (B, Q, n, channels) that broadcast against each other."""
+    assert layer.bias is not None
+    same: Tensor = layer.bias
+    of_object: Tensor | None = None
     parts = zip(sources, layer.parts(), strict=True)
-    # The terms with fewer rows first, so that the large ones are gone through once.
+    # What is the same for all objects, and what is not, are added up apart, the terms with fewer rows first: only the
+    # last two sums go through a row for each question and object.
     for source, weight in sorted(parts, key=lambda part: part[0].shape[:-1].numel()):
         if weight.shape[1]:
-            total = F.linear(source, weight) + total
-    return total
+            term = F.linear(source, weight)
+            if source.shape[-2] == 1:
+                same = same + term
+            else:
+                of_object = term if of_object is None else term + of_object
+    return same if of_object is None else of_object + same

@@ -19,33 +19,35 @@ from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import MultiRelation
 from bcn.layers.rounds import RoundsRelation, add_parts
-from bcn.models.blocks import Broadcasting
+from bcn.models.blocks import BroadcastBlock, Broadcasting
 from bcn.models.question_encoder import PackedQuestions
 
 Network = TypeVar("Network", bound=nn.Module)
 SPREADS = {"objects": 1.0, "broadcast": 0.5, "planes": 1.0, "question": 1.0, "hidden": 1.0}
 """standard deviation by which each source moves the pre-activations of the next layer"""
+ROWS = 65_536
+"""of a source that are in double precision at once"""
 POSITIVE_BIAS = 1.0
 """far more than PyTorch's initial weights make the maxima vary by: every channel starts above zero for every image"""
 
 
 @torch.no_grad()
-def balance_broadcast(model: Network, images: Tensor, questions: Tensor | None = None) -> Network:
+def balance_broadcast(model: Network, *inputs: Tensor | PackedQuestions) -> Network:
     """Give a fresh network with a BCN variance-balanced initial weights; the model is changed and given back.
 
     The BCN's last convolution is scaled and shifted so that each of its K pooled channels, before the final ReLU if
     there is one, has mean 0 and standard deviation 1 over the images. Then each source's weights in the layer over
     [objects, broadcast, planes, question], g's first or the 1x1 convolution of `insert_broadcast`, are scaled by one
     factor, so that the source moves that layer by `SPREADS`: the standard deviation over the batch, root mean square
-    over channels. A `MultiRelation` without a BCN gets the second part alone. In a `RoundsRelation` every round is
-    balanced in turn, each on what the one before it gives.
+    over channels. A `MultiRelation` without a BCN gets the second part alone, a `BroadcastBlock` that reduces the first
+    alone. In a `RoundsRelation` every round is balanced in turn, each on what the one before it gives.
 
     The network runs once, as it is: BatchNorm in training mode takes the statistics of this batch, and its running
     statistics stay. Dropout is off. Nothing is random.
 
     Args:
-        images: a batch of training images as the model takes them; 256 are plenty.
-        questions: as the model takes them, where it is asked.
+        inputs: a training batch as the model takes it: images, or objects and their mask, and questions where it is
+            asked; 256 images are plenty.
 
     >>> cnn = nn.Sequential(nn.Conv2d(3, 8, 3), BroadcastConv(8, (16, 16), final_relu=False))
     >>> vector = balance_broadcast(cnn, images := torch.rand(64, 3, 9, 9))(images)[:, :16, 0, 0]
@@ -55,19 +57,20 @@ def balance_broadcast(model: Network, images: Tensor, questions: Tensor | None =
     balanced: list[nn.Module] = []
 
     def balance(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        map_BCHW, *question = inputs
+        map_BCHW, *others = inputs  # questions and a mask, where there are any
         balanced.append(module)
         if isinstance(module, RoundsRelation):
-            _balance_rounds(module, map_BCHW, *question)
+            _balance_rounds(module, map_BCHW, *others)
             return
         broadcast = module if isinstance(module, BroadcastConv) else module.broadcast
         if isinstance(broadcast, BroadcastConv):
-            _standardise(broadcast.k[-1], broadcast.responses(map_BCHW))
-        if isinstance(module, MultiRelation | Broadcasting):
-            _equalise(next_layer(module), module.sources(map_BCHW, *question))
+            _standardise(broadcast.k[-1], broadcast.responses(map_BCHW, *others[1:]))
+        starts_as_identity = isinstance(module, BroadcastBlock) and module.gamma is None
+        if isinstance(module, MultiRelation | Broadcasting) and not starts_as_identity:
+            _equalise(next_layer(module), module.sources(map_BCHW, *others))
 
     places = junctions(model)
-    run_hooked(model, places, balance, images, questions)
+    run_hooked(model, places, balance, *inputs)
     if missed := [type(module).__name__ for module in places if balanced.count(module) != 1]:
         raise BcnError(f"{', '.join(missed)} did not run exactly once in the model: balance networks where it does")
     if not places:
@@ -125,17 +128,16 @@ def run_hooked(
     model: nn.Module,
     modules: list[nn.Module],
     hook: Callable[[nn.Module, tuple[Any, ...]], None],
-    images: Tensor,
-    questions: Tensor | PackedQuestions | None,
+    *inputs: Tensor | PackedQuestions,
 ) -> None:
-    """Run a model with a hook before these modules; buffers stay as they are, dropout is off."""
+    """Run a model on its inputs with a hook before these modules; buffers stay as they are, dropout is off."""
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     dropouts = [module for module in model.modules() if isinstance(module, _DropoutNd) and module.training]
     handles = [module.register_forward_pre_hook(hook) for module in modules]
     try:
         for dropout in dropouts:
             dropout.eval()
-        model(images) if questions is None else model(images, questions)
+        model(*inputs)
     finally:
         for handle in handles:
             handle.remove()
@@ -145,14 +147,24 @@ def run_hooked(
             buffer.copy_(buffers[name])
 
 
-def _balance_rounds(module: RoundsRelation, map_BCHW: Tensor, question: Tensor) -> None:
+def _balance_rounds(module: RoundsRelation, map_BCHW: Tensor, question: Tensor, mask_Bn: Tensor | None = None) -> None:
+    def present(source: Tensor) -> Tensor:
+        """The rows of a source (B, Q, n, channels) that are of objects that are there."""
+        if mask_Bn is None or source.shape[0] * source.shape[2] != mask_Bn.numel():  # the same for all, or no objects
+            return source.flatten(0, -2)
+        return source[mask_Bn[:, None].expand(source.shape[:-1])]
+
     def visit(layer: ConcatConv1x1, sources: dict[str, Tensor]) -> None:
         if any(layer is says for says in module.says):
-            _standardise(layer, add_parts(layer, *sources.values()).amax(dim=2).flatten(0, 1))
+            said = add_parts(layer, *sources.values())
+            absent = (
+                torch.zeros_like(said[..., :1], dtype=torch.bool) if mask_Bn is None else ~mask_Bn[:, None, :, None]
+            )
+            _standardise(layer, said.masked_fill(absent, -torch.inf).amax(dim=2).flatten(0, 1))
         else:
-            _equalise(layer, {name: source.flatten(0, -2) for name, source in sources.items()})
+            _equalise(layer, {name: present(source) for name, source in sources.items()})
 
-    module.forward(map_BCHW, question, visit=visit)  # not its hooks, which called this
+    module.forward(map_BCHW, question, mask_Bn, visit=visit)  # not its hooks, which called this
 
 
 def _standardise(last: nn.Module, response_BK: Tensor) -> None:
@@ -168,6 +180,7 @@ def _standardise(last: nn.Module, response_BK: Tensor) -> None:
 def _equalise(layer: ConcatConv1x1, sources: dict[str, Tensor]) -> None:
     for (name, source), weight in zip(sources.items(), layer.parts(), strict=True):
         moments = Moments()
-        moments.add(source)
+        for some in source.split(ROWS):
+            moments.add(some)
         if weight.shape[1] and (now := moments.spread(weight)) > 0:
             weight.mul_(SPREADS[name] / now)

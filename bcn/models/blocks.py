@@ -9,11 +9,13 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from bcn.layers.activation import safe_relu
 from bcn.layers.baselines.conv_block import Block
 from bcn.layers.broadcast import BroadcastConv, SkipConv
 from bcn.layers.coordinates import check_planes, planes_like
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.rows import rows
+from bcn.layers.tracing import whole_under_fx
 
 
 def channels_last(image_BCHW: Tensor) -> Tensor:
@@ -50,11 +52,15 @@ class Broadcasting(nn.Module):
     torch.Size([2, 24, 32, 32])
     """
 
-    def __init__(self, channels: int, broadcast: BroadcastConv, *, reduce_to: int | None = None) -> None:
+    def __init__(
+        self, channels: int, broadcast: BroadcastConv, *, reduce_to: int | None = None, residual: bool = False
+    ) -> None:
         super().__init__()
         self.broadcast = broadcast
         sources = (channels, broadcast.out_channels, len(broadcast.planes))
         self.reduce = ConcatConv1x1(sources, channels if reduce_to is None else reduce_to)
+        self.gamma = nn.Parameter(torch.zeros(channels)) if residual else None
+        """scales what a residual block adds; a network that initialises all convolutions anew leaves it at zero"""
 
     def sources(self, map_BCHW: Tensor) -> dict[str, Tensor]:
         """What the 1x1 convolution sees of each part of [F, BCN(F)], in the order of its weights: rows."""
@@ -62,10 +68,61 @@ class Broadcasting(nn.Module):
         sources = {"objects": rows(map_BCHW), "broadcast": self.broadcast.pooled(map_BCHW)[0], "planes": planes}
         return {name: source.flatten(0, -2) for name, source in sources.items()}
 
+    @whole_under_fx
     def forward(self, map_BCHW: Tensor) -> Tensor:
         vector_BK, _ = self.broadcast.pooled(map_BCHW)
-        reduced: Tensor = self.reduce(map_BCHW, vector_BK, self.broadcast.coordinates(map_BCHW))
-        return reduced.relu_()
+        reduced_BCHW: Tensor = self.reduce(map_BCHW, vector_BK, self.broadcast.coordinates(map_BCHW))
+        if self.gamma is None:
+            return safe_relu(reduced_BCHW)
+        return torch.addcmul(map_BCHW, self.gamma[:, None, None], reduced_BCHW)
+
+
+class BroadcastBlock(Broadcasting):
+    """A BCN for any place of any network: (B, C, H, W) in and out, and at first what comes out is what went in.
+
+    Residual, it is F + gamma * (W [F, BCN(F)] + b), with a gamma of zeros. Reducing, as in section 5.2, it is
+    relu(W [F, BCN(F)] + b), with W = (1, 0, 0): that changes nothing where a ReLU came before.
+
+    >>> block, features = BroadcastBlock(64, (128, 128, 256)), torch.rand(2, 64, 14, 14)
+    >>> torch.equal(block(features), features)
+    True
+
+    In an `nn.Sequential`, in the `forward` of your own, or as timm's `attn_layer`:
+    `timm.create_model("resnet18", block_args={"attn_layer": bcn.BroadcastBlock})`.
+
+    Args:
+        channels: of the map.
+        sizes, planes, origin, pool, final_relu: of the `BroadcastConv`; without its final ReLU no channel can die.
+        residual: or reducing.
+        device, dtype: of the parameters, as everywhere in torch.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        sizes: Sequence[int] = (128, 128, 256),
+        *,
+        residual: bool = True,
+        planes: str = "xyr",
+        origin: str = "centre",
+        pool: str = "max",
+        final_relu: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        broadcast = BroadcastConv(channels, sizes, planes=planes, origin=origin, pool=pool, final_relu=final_relu)
+        super().__init__(channels, broadcast, residual=residual)
+        if not residual:
+            _start_as_identity(self.reduce)
+        self.to(device=device, dtype=dtype)
+
+
+@torch.no_grad()
+def _start_as_identity(conv: ConcatConv1x1) -> None:
+    """Let a convolution over a concatenation pass its first source on, and nothing else."""
+    for parameter in conv.parameters():
+        nn.init.zeros_(parameter)
+    nn.init.eye_(conv.part(0))
 
 
 class Skipping(nn.Module):
@@ -77,8 +134,7 @@ class Skipping(nn.Module):
         self.reduce = ConcatConv1x1((channels, skip.out_channels), channels)
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        reduced: Tensor = self.reduce(map_BCHW, self.skip(map_BCHW))
-        return reduced.relu_()
+        return safe_relu(self.reduce(map_BCHW, self.skip(map_BCHW)))
 
 
 class CoordinateChannels(nn.Module):

@@ -6,7 +6,8 @@ in CNN_h; the row multirn-h-224 is multirn-h on images of 224x224, 28x28 objects
 will do.
 
 The paper cites the baselines from others, who had larger networks and pretrained features. Here they have the same
-CNN and the same question encoder, so that a row differs from the next in one thing.
+CNN and the same question encoder, so that a row differs from the next in one thing. multirn-rounds and
+multirn-rounds-h are ours.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from torch import Tensor, nn
 from bcn.layers.baselines.attention import StackedAttention
 from bcn.layers.baselines.film import Film
 from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import MultiRelation, PairRelation
+from bcn.layers.rounds import RoundsRelation
 from bcn.models.blocks import blocks, mlp
 from bcn.models.initialise import OBJECT_STD, PLANE_STD, QUESTION_STD, balance_sources, kaiming_blocks
 from bcn.models.question_encoder import QuestionEncoder, lengths
@@ -71,6 +74,20 @@ class QuestionType(nn.Module):
 def _cnn(*, last_stride: int = 2) -> nn.Sequential:
     """Four blocks of 24, as for Sort-of-CLEVR."""
     return kaiming_blocks(blocks(3, (24, 24, 24, 24), last_stride=last_stride))
+
+
+def _rounds(
+    last_stride: int, width: int, rounds: int, planes: str, origin: str, vocab_size: int, num_answers: int
+) -> QuestionAnswerer:
+    question = QuestionEncoder(vocab_size)
+    relation = RoundsRelation(24, question.out_channels, width, rounds=rounds, planes=planes, origin=origin)
+    seen = OBJECT_STD, PLANE_STD, QUESTION_STD
+    balance_sources(relation.first.parts(), seen)
+    for hears in relation.hears:
+        balance_sources(cast(ConcatConv1x1, hears).parts(), (None, None, *seen))
+    return QuestionAnswerer(
+        question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
+    )
 
 
 def _multirn(
@@ -153,7 +170,7 @@ def multirn(
     origin: str = "centre",
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
-    final_relu: bool = True,
+    final_relu: bool = False,
 ) -> QuestionAnswerer:
     return _multirn(2, sizes, planes, origin, vocab_size, num_answers, final_relu)
 
@@ -166,6 +183,32 @@ def multirn_h(
     origin: str = "centre",
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
-    final_relu: bool = True,
+    final_relu: bool = False,
 ) -> QuestionAnswerer:
     return _multirn(1, sizes, planes, origin, vocab_size, num_answers, final_relu)
+
+
+@register("clevr/multirn-rounds", image=IMAGE)
+def multirn_rounds(
+    width: int = 128,
+    rounds: int = 2,
+    planes: str = "xyr",
+    origin: str = "centre",
+    vocab_size: int = VOCAB_SIZE,
+    num_answers: int = NUM_ANSWERS,
+) -> QuestionAnswerer:
+    """Ours: broadcast after asking, 64 objects; for relations of an object to one that the question names."""
+    return _rounds(2, width, rounds, planes, origin, vocab_size, num_answers)
+
+
+@register("clevr/multirn-rounds-h", image=IMAGE)
+def multirn_rounds_h(
+    width: int = 128,
+    rounds: int = 3,
+    planes: str = "xyr",
+    origin: str = "centre",
+    vocab_size: int = VOCAB_SIZE,
+    num_answers: int = NUM_ANSWERS,
+) -> QuestionAnswerer:
+    """Ours: broadcast after asking, 256 objects; as many rounds as CLEVR's longest chains have relations."""
+    return _rounds(1, width, rounds, planes, origin, vocab_size, num_answers)

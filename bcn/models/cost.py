@@ -4,8 +4,8 @@ Sections are the paper's (appendix B.2): the CNN; BCN with g's first layer; the 
 baseline has in its place; f; and the question encoder. MACs come in two kinds:
 
 - `reference_macs`: one question about one image in the reference implementation, counted as the paper counts what it
-  calls FLOPs: multiply-accumulates, one more for each output that has a bias, two for each output of BatchNorm, one for
-  each term of the sum over objects.
+  calls FLOPs: multiply-accumulates, one more for each output that has a bias, two for each output of BatchNorm or
+  LayerNorm, one for each term of the sum over objects.
 - `executed_macs`: the multiply-accumulates alone of the convolutions and matrix products that the fast form runs per
   question, given the number of questions about each image of a batch.
 """
@@ -22,14 +22,17 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from bcn.models.clevr import QuestionType
+from bcn.models.object_model import ObjectModel
 from bcn.models.reference import reference_model
 from bcn.models.registry import create_model, image_shape
-from bcn.models.relation_model import QuestionAnswerer, RelationModel
+from bcn.models.relation_model import QuestionAnswerer
 
 BATCH = 64
 """images of the batch that share the cost of the coordinate planes"""
 TOKENS = 20
 """tokens of a question, about the mean of CLEVR's"""
+OBJECTS = 12
+"""of a scene that is given as objects: as many as there may be"""
 
 
 @dataclass(frozen=True)
@@ -98,17 +101,22 @@ def reference_macs(model: nn.Module, image: tuple[int, int, int]) -> Macs:
 def executed_macs(model: nn.Module, image: tuple[int, int, int], *, questions: int = 1) -> Macs:
     """MACs per question where an image (C, H, W) has `questions` of them, or per image where the model classifies."""
     inputs = example_inputs(model, image, images=BATCH, questions=questions)
-    return _count(copy.deepcopy(model), inputs, paper=False, divide_by=BATCH * (questions if len(inputs) == 2 else 1))
+    return _count(copy.deepcopy(model), inputs, paper=False, divide_by=BATCH * (questions if len(inputs) > 1 else 1))
 
 
 def example_inputs(model: nn.Module, image: tuple[int, int, int], *, images: int, questions: int) -> tuple[Tensor, ...]:
-    """What a model takes, on the meta device."""
+    """What a model takes, on the meta device: one with `question_dim` is asked."""
     image_BCHW = torch.empty(images, *image, device="meta")
     if isinstance(model, QuestionAnswerer | QuestionType):
         return image_BCHW, torch.empty(images, questions, TOKENS, dtype=torch.long, device="meta")
-    if isinstance(model, RelationModel):
-        return image_BCHW, torch.empty(images, questions, model.question_dim, device="meta")
-    return (image_BCHW,)
+    question_dim = getattr(model, "question_dim", None)
+    if question_dim is None:
+        return (image_BCHW,)
+    question_BQD = torch.empty(images, questions, question_dim, device="meta")
+    if not isinstance(model, ObjectModel):
+        return image_BCHW, question_BQD
+    objects_BNC = torch.empty(images, OBJECTS, model.object_dim, device="meta")
+    return objects_BNC, torch.empty(images, OBJECTS, dtype=torch.bool, device="meta"), question_BQD
 
 
 class _Counter(TorchFunctionMode):
@@ -136,7 +144,10 @@ class _Counter(TorchFunctionMode):
             self.macs[self.names[id(parameter)]] += result.numel() * per_output
         elif function is torch.bmm:
             self.unnamed += result.numel() * args[0].shape[2]
-        elif function is F.batch_norm and self.paper:
+        elif function is F.scaled_dot_product_attention:
+            query, key, _ = args
+            self.unnamed += (query.numel() + result.numel()) * key.shape[2]
+        elif function in (F.batch_norm, F.layer_norm) and self.paper:
             if kwargs["weight"] is None:
                 self.unnamed += 2 * result.numel()
             else:

@@ -2,7 +2,7 @@
 
 The fast form is measured against it, and the paper's operation counts are counts of it.
 
-B images, C channels, H x W positions, D numbers in a question, Q questions about an image.
+B images, C channels, H x W positions, N objects, D numbers in a question, Q questions about an image.
 """
 
 import copy
@@ -11,6 +11,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from bcn.layers.baselines.reference import ReferenceSetTransformerRelation, ReferenceTransformerRelation
+from bcn.layers.baselines.set_transformer import SetTransformerRelation
+from bcn.layers.baselines.transformer import TransformerRelation
 from bcn.layers.broadcast import BroadcastConv, SkipConv
 from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.reference import (
@@ -24,6 +27,7 @@ from bcn.layers.reference import (
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.layers.rounds import RoundsRelation
 from bcn.models.blocks import Broadcasting, Skipping
+from bcn.models.object_model import ObjectModel
 from bcn.models.relation_model import RelationModel
 
 
@@ -54,10 +58,13 @@ class ReferenceBroadcasting(nn.Module):
 
     def __init__(self, fast: Broadcasting) -> None:
         super().__init__()
-        self.broadcast, self.reduce = _convert(fast.broadcast), _convert(fast.reduce)
+        self.broadcast, self.reduce, self.gamma = _convert(fast.broadcast), _convert(fast.reduce), fast.gamma
 
     def forward(self, map_BCHW: Tensor) -> Tensor:
-        return torch.relu(self.reduce(torch.cat([map_BCHW, self.broadcast(map_BCHW)], dim=1)))
+        reduced_BCHW: Tensor = self.reduce(torch.cat([map_BCHW, self.broadcast(map_BCHW)], dim=1))
+        if self.gamma is None:
+            return torch.relu(reduced_BCHW)
+        return map_BCHW + self.gamma.view(1, -1, 1, 1) * reduced_BCHW
 
 
 class ReferenceSkipping(nn.Module):
@@ -87,6 +94,29 @@ class ReferenceRelationModel(nn.Module):
         return logits
 
 
+class ReferenceObjectModel(nn.Module):
+    """One question about one scene per sample, whose padding is taken out and not masked.
+
+    Without values, to count, all objects are there.
+    """
+
+    def __init__(self, fast: ObjectModel) -> None:
+        super().__init__()
+        self.relation, self.f = _convert(fast.relation), _convert(fast.f)
+
+    def forward(self, objects_BNC: Tensor, mask_BN: Tensor, question: Tensor) -> Tensor:
+        if question.dim() == 3:
+            repeated = (part.repeat_interleave(question.shape[1], dim=0) for part in (objects_BNC, mask_BN))
+            answers: Tensor = self(*repeated, question.flatten(0, 1)).unflatten(0, question.shape[:2])
+            return answers
+        summed = []
+        for objects_NC, mask_N, question_D in zip(objects_BNC, mask_BN, question, strict=True):
+            present_nC = objects_NC if objects_NC.is_meta else objects_NC[mask_N]
+            summed.append(self.relation(present_nC.T[None, :, None], question_D[None]))
+        logits: Tensor = self.f(torch.cat(summed))
+        return logits
+
+
 _FORMS: dict[type[nn.Module], Callable[..., nn.Module]] = {
     ConcatConv1x1: reference_conv,
     BroadcastConv: ReferenceBroadcastConv,  # before SkipConv, its base class
@@ -96,5 +126,8 @@ _FORMS: dict[type[nn.Module], Callable[..., nn.Module]] = {
     MultiRelation: ReferenceMultiRelation,
     PairRelation: ReferencePairRelation,
     RoundsRelation: ReferenceRoundsRelation,
+    TransformerRelation: ReferenceTransformerRelation,
+    SetTransformerRelation: ReferenceSetTransformerRelation,
     RelationModel: ReferenceRelationModel,
+    ObjectModel: ReferenceObjectModel,
 }

@@ -1,7 +1,7 @@
 """Models by name: "sort-of-clevr/multirn-h" is the row multirn-h of the paper's table on Sort-of-CLEVR."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from torch import nn
@@ -25,6 +25,10 @@ _DESCRIPTIONS = {
     tuple[int, ...]: "positive whole numbers",
 }
 """what a builder's argument may be"""
+
+
+ADDED = {"final_relu": True}
+"""arguments that came later, and what every model had before: recipes and weights of that time do not name them"""
 
 
 def register(name: str, *, image: tuple[int, int, int]) -> Callable[[Builder], Builder]:
@@ -76,6 +80,30 @@ def create_model(name: str, **arguments: Any) -> nn.Module:
             known = ", ".join(f"{argument} ({_DESCRIPTIONS[kind]})" for argument, kind in accepted.items()) or "none"
             raise BcnError(f"{name} does not take {argument}={value!r}: its arguments are {known}")
     return build(**arguments)
+
+
+def read_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that weights were written with, which may be from before some were added.
+
+    >>> read_arguments("scaled-mnist/bcn", {"planes": "xy"}), read_arguments("scaled-mnist/baseline", {})
+    ({'final_relu': True, 'planes': 'xy'}, {})
+    """
+    return {argument: ADDED[argument] for argument in _added(name)} | dict(arguments)
+
+
+def write_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that weights are written with today, which name those that were added.
+
+    >>> write_arguments("scaled-mnist/bcn", {"planes": "xy"})
+    {'final_relu': False, 'planes': 'xy'}
+    """
+    return {argument: parameter.default for argument, parameter in _added(name).items()} | dict(arguments)
+
+
+def _added(name: str) -> dict[str, inspect.Parameter]:
+    """Those of a model's parameters that came later."""
+    parameters = inspect.signature(_find(name).build).parameters
+    return {argument: parameters[argument] for argument in ADDED if argument in parameters}
 
 
 def _find(name: str) -> Entry:

@@ -61,7 +61,11 @@ class RelationModel(nn.Module):
 
     def forward(self, image_BCHW: Tensor, question: Tensor) -> Tensor:
         check_questions(question, image_BCHW.shape[0], self.question_dim)
-        logits: Tensor = self.f(self.relation(self.features(image_BCHW), question))
+        return self.from_features(self.features(image_BCHW), question)
+
+    def from_features(self, map_BCHW: Tensor, question: Tensor) -> Tensor:
+        """The logits, from the map of objects on."""
+        logits: Tensor = self.f(self.relation(map_BCHW, question))
         return logits
 
 
@@ -85,6 +89,11 @@ class QuestionAnswerer(nn.Module):
         """The map of objects, which the BCN sees where there is one."""
         assert isinstance(self.answer, RelationModel), "this model does not look at the image"
         return self.answer.features(image_BCHW)
+
+    def from_features(self, map_BCHW: Tensor, question: Tensor | PackedQuestions) -> Tensor:
+        """The logits, from the map of objects on."""
+        assert isinstance(self.answer, RelationModel), "this model does not look at the image"
+        return self.answer.from_features(map_BCHW, self.question_encoder(question))
 
     def forward(self, image_BCHW: Tensor, question: Tensor | PackedQuestions) -> Tensor:
         logits: Tensor = self.answer(image_BCHW, self.question_encoder(question))

@@ -88,7 +88,7 @@ def cce_skip(sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin
 
 @register("scaled-mnist/bcn-average-pool", image=IMAGE)
 def bcn_average_pool(
-    sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre", final_relu: bool = True
+    sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre", final_relu: bool = False
 ) -> Classifier:
     broadcast = BroadcastConv(24, sizes, planes=planes, origin=origin, pool="average", final_relu=final_relu)
     return _with(Broadcasting(24, broadcast))
@@ -96,6 +96,6 @@ def bcn_average_pool(
 
 @register("scaled-mnist/bcn", image=IMAGE)
 def bcn(
-    sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre", final_relu: bool = True
+    sizes: tuple[int, ...] = (64, 64, 128), planes: str = "xyr", origin: str = "centre", final_relu: bool = False
 ) -> Classifier:
     return _with(Broadcasting(24, BroadcastConv(24, sizes, planes=planes, origin=origin, final_relu=final_relu)))

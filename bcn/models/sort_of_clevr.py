@@ -18,7 +18,7 @@ from bcn.models.relation_model import Flattened, RelationModel
 IMAGE = (3, 75, 75)
 
 
-def _encoder(*, last_stride: int = 2) -> nn.Sequential:
+def encoder(*, last_stride: int = 2) -> nn.Sequential:
     """Four blocks of 24: 75x75 pixels become 5x5 objects, or 10x10 where the last stride is 1 (CNN_h)."""
     return blocks(3, (24, 24, 24, 24), last_stride=last_stride)
 
@@ -30,7 +30,7 @@ def _multirn(
     origin: str,
     question_dim: int,
     num_answers: int,
-    final_relu: bool = True,
+    final_relu: bool = False,
     negative_slope: float = 0.0,
 ) -> RelationModel:
     """Equation 4; without sizes there is no BCN, and g sees [o_i, C, question]."""
@@ -40,18 +40,18 @@ def _multirn(
             24, sizes, planes=planes, origin=origin, final_relu=final_relu, negative_slope=negative_slope
         )
     relation = MultiRelation(24, question_dim, (256, 256), broadcast=broadcast, planes=planes, origin=origin)
-    return RelationModel(_encoder(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
+    return RelationModel(encoder(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
 
 
 def _rn(last_stride: int, planes: str, origin: str, question_dim: int, num_answers: int) -> RelationModel:
     """Equation 2 with everything else as in multiRN."""
     relation = PairRelation(24, question_dim, (256,) * 4, planes=planes, origin=origin)
-    return RelationModel(_encoder(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
+    return RelationModel(encoder(last_stride=last_stride), relation, mlp(256, 256, 256, num_answers))
 
 
 def _mlp(planes: str, origin: str, question_dim: int, num_answers: int) -> RelationModel:
     flattened = Flattened(24, question_dim, size=(5, 5), planes=planes, origin=origin)
-    return RelationModel(_encoder(), flattened, mlp(flattened.out_channels, 256, 256, num_answers))
+    return RelationModel(encoder(), flattened, mlp(flattened.out_channels, 256, 256, num_answers))
 
 
 @register("sort-of-clevr/rn-original", image=IMAGE)
@@ -101,7 +101,7 @@ def multirn(
     origin: str = "centre",
     question_dim: int = 11,
     num_answers: int = 10,
-    final_relu: bool = True,
+    final_relu: bool = False,
     negative_slope: float = 0.0,
 ) -> RelationModel:
     return _multirn(2, sizes, planes, origin, question_dim, num_answers, final_relu, negative_slope)
@@ -114,7 +114,7 @@ def multirn_h(
     origin: str = "centre",
     question_dim: int = 11,
     num_answers: int = 10,
-    final_relu: bool = True,
+    final_relu: bool = False,
     negative_slope: float = 0.0,
 ) -> RelationModel:
     return _multirn(1, sizes, planes, origin, question_dim, num_answers, final_relu, negative_slope)
@@ -124,7 +124,7 @@ def _rounds(
     last_stride: int, width: int, rounds: int, planes: str, origin: str, question_dim: int, num_answers: int
 ) -> RelationModel:
     relation = RoundsRelation(24, question_dim, width, rounds=rounds, planes=planes, origin=origin)
-    return RelationModel(_encoder(last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
+    return RelationModel(encoder(last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
 
 
 @register("sort-of-clevr/multirn-rounds", image=IMAGE)

@@ -36,7 +36,7 @@ def bcn(
     planes: str = "xyr",
     origin: str = "centre",
     num_classes: int = 10,
-    final_relu: bool = True,
+    final_relu: bool = False,
 ) -> Classifier:
     broadcast = BroadcastConv(64, sizes, planes=planes, origin=origin, final_relu=final_relu)
     return _with(Broadcasting(64, broadcast), num_classes)
@@ -53,7 +53,7 @@ def resnet18_bcn(
     planes: str = "xyr",
     origin: str = "centre",
     num_classes: int = 10,
-    final_relu: bool = True,
+    final_relu: bool = False,
 ) -> ResNet18:
     model, image = ResNet18(num_classes), torch.zeros(1, 3, 32, 32)
     return insert_broadcast(

@@ -52,7 +52,7 @@ class ReferenceBroadcast(nn.Module):
         planes: str = "xyr",
         origin: str = "centre",
         pool: str = "max",
-        slope: float = 0.0,
+        slope: float = 1.0,
     ) -> None:
         super().__init__()
         self.k = stack([channels + len(planes), *sizes])
@@ -231,7 +231,11 @@ def test_broadcast_is_equation_1(
     agree(ours, reference, torch.randn(images, 4, *size), dtype=dtype)
 
 
-FINAL: dict[str, tuple[Any, float]] = {"linear": ({"final_relu": False}, 1.0), "leaky": ({"negative_slope": 0.1}, 0.1)}
+FINAL: dict[str, tuple[Any, float]] = {
+    "linear": ({"final_relu": False}, 1.0),
+    "relu": ({"final_relu": True}, 0.0),
+    "leaky": ({"final_relu": True, "negative_slope": 0.1}, 0.1),
+}
 
 
 @DTYPES
@@ -268,12 +272,12 @@ def test_every_channel_has_a_place_without_the_final_relu_and_those_that_count_c
 @DTYPES
 @pytest.mark.parametrize("planes", ["", "xyr"])
 def test_skip_is_the_same_convolutions_without_pooling(dtype: torch.dtype, planes: str) -> None:
-    reference = ReferenceBroadcast(4, (6, 5), planes=planes, pool="skip")
+    reference = ReferenceBroadcast(4, (6, 5), planes=planes, pool="skip", slope=0.0)
     agree(SkipConv(4, (6, 5), planes=planes), reference, torch.randn(2, 4, 5, 3), dtype=dtype)
 
 
 def test_positions_are_where_the_maxima_are() -> None:
-    layer = BroadcastConv(4, (6, 32)).double()
+    layer = BroadcastConv(4, (6, 32), final_relu=True).double()
     image = torch.randn(3, 4, 7, 5, dtype=torch.float64)
     vector, position = layer.pooled(image)
     hidden = SkipConv.forward(layer, image).flatten(2)
@@ -292,8 +296,8 @@ def test_broadcast_refuses_bad_options() -> None:
     with pytest.raises(BcnError, match="'max' and 'average'"):
         BroadcastConv(3, pool="median")
     slopes: list[Any] = [
-        {"negative_slope": -0.1},
-        {"negative_slope": 2.0},
+        {"negative_slope": -0.1, "final_relu": True},
+        {"negative_slope": 2.0, "final_relu": True},
         {"negative_slope": 0.1, "final_relu": False},
     ]
     for bad in slopes:

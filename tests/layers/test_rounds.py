@@ -1,5 +1,7 @@
 """Broadcast after asking: against one object and one question at a time, with real concatenations."""
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -47,6 +49,36 @@ def test_it_computes_the_equations(rounds: int, planes: str) -> None:
     )
     torch.testing.assert_close(layer(map_BCHW, question_BQD), expected)
     torch.testing.assert_close(layer(map_BCHW, question_BQD[:, 1]), expected[:, 1])
+
+
+def test_the_fused_form_agrees_with_the_plain_one() -> None:
+    """64 channels in single precision go through the loops in C, where there are any; in double precision nothing."""
+    torch.manual_seed(0)
+    fast = RoundsRelation(5, 4, 64, rounds=2)
+    plain = copy.deepcopy(fast).double()
+    map_BCHW, question_BQD = torch.randn(3, 5, 4, 4), torch.randn(3, 2, 4)
+    for layer, dtype in ((fast, torch.float32), (plain, torch.float64)):
+        weight_BQW = torch.linspace(-1, 1, 64, dtype=dtype)
+        (layer(map_BCHW.to(dtype), question_BQD.to(dtype)) * weight_BQW).sum().backward()
+    for (name, one), other in zip(fast.named_parameters(), plain.parameters(), strict=True):
+        assert one.grad is not None, name
+        assert other.grad is not None, name
+        scale = float(other.grad.abs().max())
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=0, atol=1e-4 * scale)
+
+
+def test_the_states_are_what_the_objects_hold() -> None:
+    """Before the first round an object knows nothing of the others."""
+    torch.manual_seed(0)
+    layer = RoundsRelation(5, 4, 8, rounds=2)
+    map_BCHW, question_BQD = torch.randn(1, 5, 2, 2), torch.randn(1, 3, 4)
+    other = map_BCHW.clone()
+    other[..., 1, 1] += 5  # the last object
+    states, others = (list(layer.states(seen, question_BQD)) for seen in (map_BCHW, other))
+    assert [state.shape for state in states] == [(1, 3, 4, 8)] * 3
+    is_same = [torch.equal(one[:, :, :3], another[:, :, :3]) for one, another in zip(states, others, strict=True)]
+    assert is_same == [True, False, False]
+    torch.testing.assert_close(layer.sum_over_objects(states[-1]), layer(map_BCHW, question_BQD))
 
 
 def test_one_object_hears_of_another_in_one_round() -> None:

@@ -24,6 +24,7 @@ from bcn.paper.tables import find_recipe, list_recipes
 from bcn.training.loop import train
 from bcn.training.losses import answer_loss
 from bcn.training.metrics import compute_metrics, evaluate
+from bcn.training.optim.schedule import learning_rate
 from bcn.training.recipe import fingerprint
 from bcn.training.splits import Splits
 from bcn.training.state import State
@@ -37,6 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
     clevr_layout(root / "clevr-like-v1", {"train": 6, "val": 3, "test": 5})
     clevr_layout(root / "clevr-like-v1-224", {"train": 4, "val": 2, "test": 2})
+    clevr_layout(root / "clevr-like-v2", {"train": 6, "val": 3, "test": 5})
     clevr_layout(root / "CLEVR_v1.0", {"train": 8, "val": 4})
     own_layout(root / "mine", kinds=True)
     return root
@@ -64,6 +66,18 @@ def test_the_paper_scale_is_appendix_a() -> None:
     assert (recipe.optim.weight_decay, recipe.word_embeddings, recipe.data.name) == (1e-4, "glove", "clevr-v1.0")
 
 
+def test_from_answers_alone_is_as_public_implementations_of_rn_train() -> None:
+    """2.5e-6 in the first 20 epochs, doubled every 20 up to 2.5e-4; 640 questions a batch; answers alone."""
+    recipe = find_recipe("clevr-like-v2/multirn-h-answers", "paper")
+    assert (recipe.epochs, recipe.batch_size, recipe.auxiliary, recipe.data.train) == (400, 64, None, 70_000)
+    steps = recipe.data.train // recipe.batch_size
+    for epoch in range(0, 400, 10):
+        rate = learning_rate(recipe.optim, epoch * steps, steps_per_epoch=steps, total=400 * steps)
+        assert rate == pytest.approx(min(2.5e-4, 2.5e-6 * 2 ** (epoch // 20)))
+    other = find_recipe("clevr-like-v2/multirn-h-balanced-answers", "paper")
+    assert replace(other, name=recipe.name, initialisation="default") == recipe
+
+
 def test_parameters_by_hand() -> None:
     words, answers = 90, 28
     lstm = 2 * (512 * (50 + 128) + 512) + 2 * (512 * (256 + 128) + 512)
@@ -72,6 +86,11 @@ def test_parameters_by_hand() -> None:
     g = (24 + 256 + 3 + 256 + 1) * 256 + 257 * 256
     f = 2 * 257 * 256 + 257 * answers
     assert count_parameters(on_meta("clevr/multirn-h")) == words * 50 + lstm + cnn + bcn + g + f
+    seen, width = 24 + 3 + 256, 128
+    round_ = (width + 1) * width + (2 * width + seen + 1) * width
+    rounds = (seen + 1) * width + 3 * round_ + (width + 1) * width
+    f_of_rounds = (width + 1) * 256 + 257 * 256 + 257 * answers
+    assert count_parameters(on_meta("clevr/multirn-rounds-h")) == words * 50 + lstm + cnn + rounds + f_of_rounds
     assert count_parameters(on_meta("clevr/lstm")) == words * 50 + lstm + f
     assert count_parameters(on_meta("clevr/q-type")) == 6 * words * answers
 
@@ -110,12 +129,15 @@ def test_question_types_are_their_first_and_last_words() -> None:
         assert not torch.allclose(model(torch.empty(2, 3, 1, 1), changed)[1], logits[1])
 
 
-@pytest.mark.parametrize("name", [name for name in list_recipes("table4") if not name.endswith("/rn")])
+@pytest.mark.parametrize(
+    "name",
+    [name for table in ("table4", "clevr-like-v2") for name in list_recipes(table) if not name.endswith("/rn")],
+)
 def test_smoke_recipe_trains_and_is_counted_by_family(name: str, tmp_path: Path) -> None:
     recipe = find_recipe(name, "smoke")
     record = train(recipe, seed=0, runs=tmp_path)
     assert record["steps"] == 2
-    found = Result(recipe, 0, False, record)
+    found = Result(recipe, 0, record)
     assert found.metric("overall").total == 4
     assert found.metric("count").total == found.metric("query_attribute").total == 2
     assert found.metric("exist") is None
@@ -202,7 +224,7 @@ def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytes
         load_glove(["red"], data=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["multirn", "rn", "cnn-lstm", "cnn-lstm-sa", "film-pixels"])
+@pytest.mark.parametrize("name", ["multirn", "multirn-rounds-h", "rn", "cnn-lstm", "cnn-lstm-sa", "film-pixels"])
 def test_questions_about_other_images_are_refused(name: str) -> None:
     model = create_model(f"clevr/{name}").eval()
     for images, shape in ((3, (2, 3, 5)), (1, (2, 5))):
@@ -210,7 +232,7 @@ def test_questions_about_other_images_are_refused(name: str) -> None:
             model(torch.rand(images, 3, 128, 128), torch.ones(shape, dtype=torch.long))
 
 
-@pytest.mark.parametrize("name", ["multirn", "lstm", "cnn-lstm", "film-pixels", "q-type"])
+@pytest.mark.parametrize("name", ["multirn", "multirn-rounds-h", "lstm", "cnn-lstm", "film-pixels", "q-type"])
 def test_nothing_asked_is_nothing_answered(name: str) -> None:
     model = create_model(f"clevr/{name}").eval()
     assert model(torch.rand(2, 3, 128, 128), torch.ones(2, 0, 5, dtype=torch.long)).shape == (2, 0, 28)
@@ -258,5 +280,5 @@ def test_the_model_takes_its_sizes_from_the_data(data: Path, tmp_path: Path) -> 
     assert description["answers"] == sorted(["red", "green", "blue", "1", "2", "3"])
     words = ["are", "colour", "how", "many", "squares", "the", "there", "what"]
     assert description["words"] == words
-    assert description["arguments"] == {"vocab_size": len(words) + 2, "num_answers": 6}
+    assert description["arguments"] == {"vocab_size": len(words) + 2, "num_answers": 6, "final_relu": False}
     assert model.question_encoder.embedding.num_embeddings == len(words) + 2

@@ -42,6 +42,21 @@ TRAINABLE = {
     "sort-of-clevr/mlp": 241_522,
     "sort-of-clevr/cce-mlp": 260_722,
 }
+BASELINES = {
+    "sort-of-clevr/transformer": 337_586,
+    "sort-of-clevr/set-transformer": 345_266,
+    "sort-of-clevr/film": 347_562,
+    "sort-of-clevr/deep-sets": 344_898,
+    "sort-of-clevr/coordconv-mlp": 343_218,
+    "sort-of-clevr/rn-states": 339_722,
+    "sort-of-clevr/mlp-states": 324_938,
+    "sort-of-clevr/deep-sets-states": 335_818,
+    "sort-of-clevr/multirn-states": 322_058,
+    "sort-of-clevr/multirn-rounds-states": 342_650,
+    "sort-of-clevr/film-states": 343_150,
+    "sort-of-clevr/transformer-states": 319_466,
+    "sort-of-clevr/set-transformer-states": 327_418,
+}
 WITHOUT_LAST_LAYER = {
     "sort-of-clevr/multirn-no-bcn": 223_848,
     "sort-of-clevr/mlp": 238_952,
@@ -62,6 +77,25 @@ def test_parameters_with_statistics(name: str) -> None:
 @pytest.mark.parametrize("name", TRAINABLE)
 def test_trainable_parameters(name: str) -> None:
     assert count_parameters(on_meta(name)) == TRAINABLE[name]
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_have_about_the_parameters_of_multirn(name: str) -> None:
+    assert count_parameters(on_meta(name)) == BASELINES[name] == pytest.approx(345_074, rel=0.08)
+
+
+def test_macs_of_attention() -> None:
+    """One question about 25 objects of width 96: two blocks over 26 tokens, the second of ours for one alone."""
+    tokens, width, hidden = 26, 96, 384
+    linear, attention = 2 * width * hidden + 4 * width * width, 2 * tokens * width
+    biases, norms = 3 * width + hidden + width, 3 * 2 * width
+    macs = reference_macs(on_meta("sort-of-clevr/transformer"), (3, 75, 75)).g
+    embedding = 25 * (27 + 1) * width + (11 + 1) * width
+    assert macs == embedding + 2 * tokens * (linear + attention + biases + norms) + tokens * 2 * width
+    executed = executed_macs(on_meta("sort-of-clevr/transformer"), (3, 75, 75), questions=1).g
+    last = linear - 2 * width * width + attention + tokens * 2 * width * width
+    entering = 25 * 24 * width + 25 * 3 * width / BATCH + 11 * width
+    assert executed == pytest.approx(entering + tokens * (linear + attention) + last)
 
 
 @pytest.mark.parametrize("name", WITHOUT_LAST_LAYER)
@@ -143,13 +177,16 @@ def test_executed_macs_are_those_that_torch_counts(name: str) -> None:
     model: Any = on_meta(name).eval()
     image = image_shape(name)
     inputs = [torch.empty(BATCH, *image, device="meta")]
-    if name.startswith("clevr/"):
+    if name.endswith("-states"):
+        inputs = [torch.empty(BATCH, 12, 10, device="meta"), torch.empty(BATCH, 12, dtype=torch.bool, device="meta")]
+        inputs.append(torch.empty(BATCH, 20, 11, device="meta"))
+    elif name.startswith("clevr/"):
         inputs.append(torch.empty(BATCH, 20, TOKENS, dtype=torch.long, device="meta"))
     elif hasattr(model, "relation"):
         inputs.append(torch.empty(BATCH, 20, model.relation.question_dim, device="meta"))
     with FlopCounterMode(display=False) as counter:
         model(*inputs)
-    answers = BATCH * (20 if len(inputs) == 2 else 1)
+    answers = BATCH * (20 if len(inputs) > 1 else 1)
     assert executed_macs(model, image, questions=20).total == pytest.approx(counter.get_total_flops() / 2 / answers)
 
 
@@ -162,7 +199,11 @@ def test_counting_leaves_the_model_alone() -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_command() -> None:
+def test_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run_bcn("models", "sort-of-clevr/multirn")
+    (row,) = (line.split() for line in said.splitlines() if line.startswith("sort-of-clevr/multirn-h"))
+    assert row[1:] == ["345,074", "345K", "23.59M", "23.60M", "7.18M"]
+    monkeypatch.setattr("bcn.cli.terminal.columns", lambda: 170)
     said = run_bcn("models", "sort-of-clevr/multirn")
     (row,) = (line.split() for line in said.splitlines() if line.startswith("sort-of-clevr/multirn-h"))
     assert row[1:] == [

@@ -21,12 +21,17 @@ MODELS = list_models()
 RELATIONAL = [name for name in MODELS if hasattr(on_meta(name), "relation")]
 IN_WORDS = [name for name in MODELS if name.startswith("clevr/")]
 ASKED = [*RELATIONAL, *IN_WORDS]
-ONE_SIZE = ["sort-of-clevr/mlp", "sort-of-clevr/cce-mlp", "clevr/cnn-lstm"]
-ANY_SIZE = [name for name in MODELS if name not in ONE_SIZE]
+STATES = [name for name in MODELS if name.endswith("-states")]
+ONE_SIZE = ["sort-of-clevr/mlp", "sort-of-clevr/cce-mlp", "sort-of-clevr/coordconv-mlp", "clevr/cnn-lstm"]
+DENSE = ["masks/unet", "masks/unet-bcn"]
+ANY_SIZE = [name for name in MODELS if name not in ONE_SIZE + STATES]
 BROADCASTING = ["scaled-mnist/bcn", "scaled-mnist/bcn-average-pool", "stl10/bcn", "stl10/resnet18-bcn"]
-BROADCASTING += ["sort-of-clevr/multirn", "sort-of-clevr/multirn-h"]
+BROADCASTING += ["sort-of-clevr/multirn", "sort-of-clevr/multirn-h", "sort-of-clevr/multirn-states"]
+BROADCASTING += ["scaled-mnist-blocks/bcn", "scaled-mnist-blocks/bcn-after-1", "scaled-mnist-blocks/bcn-after-3"]
+BROADCASTING += ["stl10-blocks/bcn", "masks/unet-bcn"]
 BROADCASTING += ["clevr/multirn", "clevr/multirn-h", "clevr/multirn-h-224"]
-OF_OBJECTS = ["rn-original", "rn", "rn-h", "multirn-no-bcn", "multirn", "multirn-h"]
+OF_OBJECTS = ["rn-original", "rn", "rn-h", "multirn-no-bcn", "multirn", "multirn-h", "multirn-rounds", "deep-sets"]
+OF_OBJECTS += ["transformer", "set-transformer"]
 
 
 def make(name: str, **arguments: Any) -> nn.Module:
@@ -35,8 +40,11 @@ def make(name: str, **arguments: Any) -> nn.Module:
 
 
 def inputs(name: str, model: Any, *, size: tuple[int, int] = (40, 33), images: int = 3) -> tuple[Tensor, ...]:
-    """Random images, and where something is asked two questions about each."""
+    """Random images, or objects and which of them are there; and where something is asked two questions about each."""
     torch.manual_seed(1)
+    if name in STATES:
+        mask = torch.arange(7) < torch.arange(7, 0, -3)[torch.arange(images) % 3, None]
+        return torch.randn(images, 7, 10), mask, torch.randint(2, (images, 2, 11)).float()
     channels, *own = image_shape(name)
     image = torch.rand(images, channels, *(own if name in ONE_SIZE else size))
     if name in IN_WORDS:
@@ -63,7 +71,11 @@ def gradients(model: Any, args: tuple[Tensor, ...]) -> tuple[Tensor, dict[str, T
     return outputs.detach(), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
-OURS = {"sort-of-clevr": ["sort-of-clevr/multirn-rounds", "sort-of-clevr/multirn-rounds-h"]}
+OF_NO_TABLE = ["multirn-rounds", "multirn-rounds-h"]
+OF_NO_TABLE += ["transformer", "set-transformer", "film", "deep-sets", "coordconv-mlp"]
+OF_NO_TABLE += ["rn-states", "mlp-states", "deep-sets-states", "multirn-states", "multirn-rounds-states"]
+OF_NO_TABLE += ["film-states", "transformer-states", "set-transformer-states"]
+OURS = {"sort-of-clevr": [f"sort-of-clevr/{row}" for row in OF_NO_TABLE]}
 """of no table of the paper"""
 
 
@@ -79,7 +91,9 @@ def test_forward_and_backward_reach_every_parameter(name: str) -> None:
     model = make(name)
     args = inputs(name, model)
     outputs = model(*args)
-    if name.startswith("scaled-mnist"):
+    if name in DENSE:
+        assert outputs.shape == (3, 40 * 33, 11)
+    elif name.startswith("scaled-mnist"):
         assert [output.shape for output in outputs] == [(3, 10), (3, 2)]
     else:
         answers = 28 if name in IN_WORDS else 10
@@ -109,7 +123,7 @@ def test_any_image_size(name: str) -> None:
         assert outputs.isfinite().all()
     model.to("meta")
     args = tuple(tensor.to("meta") for tensor in inputs(name, model, size=(256, 192)))
-    assert flat(model(*args)).shape == outputs.shape
+    assert flat(model(*args)).shape == ((3 * 256 * 192 * 11,) if name in DENSE else outputs.shape)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -186,10 +200,10 @@ def test_the_reference_has_none_of_the_fast_layers() -> None:
 @pytest.mark.parametrize("name", ASKED)
 def test_questions_asked_together_are_answered_as_alone(name: str) -> None:
     model = make(name).double().eval()
-    image, question = double(inputs(name, model))
-    together = model(image, question)
+    *seen, question = double(inputs(name, model))
+    together = model(*seen, question)
     for index in range(2):
-        alone = model(image, question[:, index])
+        alone = model(*seen, question[:, index])
         assert alone.shape == together[:, index].shape
         torch.testing.assert_close(together[:, index], alone, rtol=0, atol=1e-10)
 
@@ -198,12 +212,12 @@ def test_questions_asked_together_are_answered_as_alone(name: str) -> None:
 @pytest.mark.parametrize("shape", [(3, 10), (2, 11), (3, 2, 12), (11,)])
 def test_questions_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
     model = on_meta(name)
-    image, _ = inputs(name, model)
+    *seen, _ = inputs(name, model)
     with pytest.raises(BcnError, match="questions have the shape"):
-        model(image.to("meta"), torch.zeros(shape, device="meta"))
+        model(*(tensor.to("meta") for tensor in seen), torch.zeros(shape, device="meta"))
 
 
-@pytest.mark.parametrize("row", ["mlp", "cce-mlp"])
+@pytest.mark.parametrize("row", ["mlp", "cce-mlp", "coordconv-mlp"])
 def test_an_mlp_refuses_images_of_another_size(row: str) -> None:
     with pytest.raises(BcnError, match=r"\(5, 5\)"):
         create_model(f"sort-of-clevr/{row}")(torch.zeros(2, 3, 128, 128), torch.zeros(2, 11))
@@ -258,7 +272,8 @@ def test_where_the_broadcast_came_from(name: str) -> None:
     if model.broadcast is None:
         return
     args = inputs(name, model)
-    features = model.eval().features(args[0])
+    model.eval()
+    features = args[0].transpose(1, 2)[:, :, None] if name in STATES else model.features(args[0])
     vector, position = model.broadcast.pooled(features)
     assert vector.shape == position.shape == (3, model.broadcast.out_channels)
     assert position.min() >= 0

@@ -1,5 +1,6 @@
 """Questions in words: the words, the LSTM against PyTorch's own, padding, questions asked twice, vectors, loudness."""
 
+import copy
 import re
 import unicodedata
 
@@ -223,3 +224,20 @@ def test_words_of_english_are_what_they_were() -> None:
     asked = [question["question"] for index in range(20) for question in make_questions(make_scene(index))]
     for question in [*asked, "It's 3 left-side balls; isn't it, naïve one? 'No' -- rock-'n'-roll_x a-b-c"]:
         assert tokenize(question) == re.findall(r"\w+(?:[-']\w+)*|[,;]", question.lower())
+
+
+@torch.no_grad()
+def test_to_reverse_questions_is_to_exchange_the_two_directions() -> None:
+    """So reversed questions, which an LSTM of one direction is said to need, change nothing here."""
+    torch.manual_seed(0)
+    encoder = QuestionEncoder(20, 5, 4).double()
+    exchanged = copy.deepcopy(encoder)
+    for number, layer in enumerate(exchanged.lstm.layers):
+        for weight in (layer.weight_ih, layer.weight_hh, layer.bias):
+            weight.copy_(weight.flip(0))
+        if number:  # which sees both directions of the layer below
+            layer.weight_ih.copy_(layer.weight_ih.roll(4, dims=2))
+    question = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0], [11, 0, 0, 0, 0]])
+    backwards = torch.tensor([[7, 6, 5, 4, 3], [10, 9, 8, 0, 0], [11, 0, 0, 0, 0]])
+    torch.testing.assert_close(exchanged(backwards), encoder(question).roll(4, dims=1))
+    assert not torch.allclose(encoder(backwards)[:2], encoder(question)[:2])

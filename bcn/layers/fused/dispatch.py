@@ -1,13 +1,14 @@
 """Whether a fast form may run: decided here, and nowhere else.
 
 The plain form runs on other devices, under autocast, where a model is traced (torch.export and, for what is no operator
-of torch, torch.compile), and for tensors without values (meta device, fake tensors). Which of its own forms a fused
-reduction takes, C or torch, depends on `native.supports` alone.
+of torch, torch.compile), where a mode looks at each operator (FlopCounterMode), and for tensors without values (meta
+device, fake tensors). Which of its own forms a fused reduction takes, C or torch, depends on `native.supports` alone.
 """
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 
 def may_fuse(*tensors: Tensor, operator: bool) -> bool:
@@ -17,6 +18,8 @@ def may_fuse(*tensors: Tensor, operator: bool) -> bool:
         operator: it is a registered operator, which torch.compile keeps whole in its graph.
     """
     if torch.compiler.is_exporting() or torch.is_autocast_enabled("cpu"):
+        return False
+    if not torch.compiler.is_compiling() and is_in_torch_dispatch_mode():
         return False
     return all(tensor.is_cpu for tensor in tensors) and (operator or has_values(*tensors))
 

@@ -48,10 +48,8 @@ def _sum(
     base: Tensor, shift: Tensor, owner: Tensor, weights: list[Tensor], biases: list[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The sums, and which of the last layer's activations are positive, empty unless kept."""
-    form, positive = (
-        _checked_form(base, shift, owner, weights, biases),
-        _empty_positive(base, shift, weights, biases, keep),
-    )
+    form = _checked_form(base, shift, owner, weights, biases)
+    positive = _empty_positive(base, shift, weights, biases, keep)
     return form.sum_forward(base, shift, owner, weights, biases, positive if keep else None), positive
 
 
@@ -84,9 +82,7 @@ def _pooled_sum_backward(
     positive: Tensor,
 ) -> list[Tensor]:
     """The gradients of base, shift, the weights and the biases, in this order."""
-    check_layers(base, weights, biases)
-    check_questions(base, shift, owner)
-    form = native if native.supports(base, weights, shift, *biases) else chunked
+    form = _checked_form(base, shift, owner, weights, biases)
     grads: list[Tensor] = form.sum_backward(grad, base, shift, owner, weights, biases, positive)
     return grads
 
