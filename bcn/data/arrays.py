@@ -42,7 +42,7 @@ class ArrayDataset(Dataset):
     def __len__(self) -> int:
         return len(self.answer)
 
-    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
         index = np.asarray(index, dtype=np.intp)
         return Batch(
             image=take_images(self.image, index),

@@ -116,7 +116,7 @@ def _entry(path: Path) -> dict[str, Any]:
 def _entries(directory: Path) -> dict[str, dict[str, Any]]:
     """What the manifest says of each file, all of which are there with their sizes."""
     entries = read_json(directory / MANIFEST, _remedy(directory))
-    if not isinstance(entries, dict) or not all(map(_is_entry, entries, entries.values())):
+    if not isinstance(entries, dict) or not entries or not all(map(_is_entry, entries, entries.values())):
         raise BcnError(f"{directory / MANIFEST} does not list files: {_remedy(directory)}")
     for name, entry in entries.items():
         path, size = directory / name, entry["bytes"]

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from bcn.data.cache import cached_parts, check_cache, drop_cache
 from bcn.data.clevr_like.make import join_parts
 from bcn.data.registry import DATASETS, find_entry, missing_files, open_dataset
-from bcn.data.vqa.check import check_questions
+from bcn.data.vqa.check import check_questions, describe_questions
 from bcn.errors import BcnError, did_you_mean
 
 CHECKSUMS: dict[str, dict[str, str]] = tomllib.loads((files("bcn.data") / "checksums.toml").read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def check_split(name: str, split: str, data: str | Path | None = None) -> str:
 def check_directory(directory: str | Path) -> list[str]:
     """What would spoil training on a directory of images and questions, in sentences.
 
-    Parts of clevr-like-v1 that were made apart are joined first.
+    Parts of clevr-like that were made apart are joined first.
     """
     root = Path(directory).expanduser()
     problems = join_parts(root)
@@ -81,6 +81,7 @@ def drop_damaged(name: str) -> Iterator[str]:
 
 def _check_directory(name: str, directory: Path) -> Iterator[Finding]:
     problems = check_directory(directory)
+    yield from (Finding(name, line, "good") for line in describe_questions(Path(directory).expanduser()))
     yield from (Finding(name, problem, "bad") for problem in problems)
     if not problems:
         yield Finding(name, "no problems found", "good")

@@ -4,10 +4,8 @@ import textwrap
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from torch import Tensor
 
 from bcn.data.dataset import Batch, Dataset
-from bcn.data.sort_of_clevr.sentences import to_sentence
 
 MIN_WIDTH = 160
 """of an image on the sheet, in pixels; smaller ones are enlarged by a whole number"""
@@ -53,19 +51,12 @@ def caption(dataset: Dataset, batch: Batch, index: int, letters: int) -> list[st
     """The class of an image, or some of its questions with their answers, in lines of at most `letters`."""
     answer_Q = batch.answer[index]
     if batch.question is None:
-        return [f"{index}: {dataset.answers[int(answer_Q)]}"]
+        return [f"{index}: {', '.join(dataset.answers[answer] for answer in answer_Q.unique().tolist())}"]
     question_QD = batch.question[index]
     asked = question_QD.any(dim=1).nonzero()[:, 0].tolist()  # the others are padding
     lines = []
     for position in np.unique(np.linspace(0, len(asked) - 1, QUESTIONS).round().astype(int)):
         question_D, answer = question_QD[asked[position]], int(answer_Q[asked[position]])
         answer_text = dataset.answers[answer] if answer >= 0 else "(not known)"
-        lines += textwrap.wrap(f"{_text(dataset, question_D)} {answer_text}", letters, subsequent_indent="   ")
+        lines += textwrap.wrap(f"{dataset.to_sentence(question_D)} {answer_text}", letters, subsequent_indent="   ")
     return lines
-
-
-def _text(dataset: Dataset, question_D: Tensor) -> str:
-    """The question in words."""
-    if dataset.vocabulary is None:
-        return to_sentence(question_D)
-    return " ".join(dataset.vocabulary.decode(question_D.tolist())) + "?"

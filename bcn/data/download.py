@@ -3,11 +3,11 @@
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -55,7 +55,7 @@ def _complete(url: str, part: Path, md5: str | None) -> bool:
     if md5 is None or checksum(part, "md5") == md5:
         return True
     part.unlink()
-    return resumed and _complete(url, part, md5)  # what was there may size been the beginning of another file
+    return resumed and _complete(url, part, md5)  # what was there may have been the beginning of another file
 
 
 def _resume(url: str, part: Path) -> None:
@@ -81,9 +81,20 @@ def _resume(url: str, part: Path) -> None:
         raise ConnectionError(f"the connection broke after {part.stat().st_size:,} of {total:,} bytes")
 
 
+class _StayEncrypted(HTTPRedirectHandler):
+    """Follows no redirect from https to http: without a published checksum, nothing else tells who sent a file."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        if req.type == "https" and not newurl.lower().startswith("https:"):
+            raise URLError(f"it redirects to {newurl}, which is not encrypted")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _open(url: str, size: int) -> HTTPResponse:
     request = Request(url, headers={"User-Agent": "bcn", **({"Range": f"bytes={size}-"} if size else {})})
-    response: HTTPResponse = urlopen(request, timeout=TIMEOUT)
+    response: HTTPResponse = build_opener(_StayEncrypted).open(request, timeout=TIMEOUT)
     return response
 
 

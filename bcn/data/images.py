@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
@@ -18,6 +19,8 @@ from bcn.errors import BcnError
 
 ImageInput = Image.Image | np.ndarray | str | Path
 """what is accepted as an image: a PIL image, an array of uint8 (H, W) or (H, W, 3), or the path of a file"""
+MIN_SIDE = 8
+"""shortest side, in pixels, in which something may be seen"""
 MAX_SIDE = 4096
 """longest side, in pixels, that is accepted where an image keeps its aspect ratio"""
 
@@ -56,6 +59,19 @@ def _from_file(path: str | Path) -> Image.Image:
         raise BcnError(f"there is no image {path}: give the path of a {ACCEPTED} file") from error
     except (OSError, ValueError) as error:
         raise BcnError(f"{path} cannot be read as an image: {error}; give a whole {ACCEPTED} file") from error
+
+
+def find_doubt(image: Image.Image) -> str | None:
+    """Why nothing can be seen in an image, if so: it is tiny or blank.
+
+    >>> find_doubt(Image.new("RGB", (2, 2)))
+    'it has only 2x2 pixels'
+    """
+    if min(image.size) < MIN_SIDE:
+        return f"it has only {image.width}x{image.height} pixels"
+    bands = image.getextrema()
+    pairs = bands if isinstance(bands[0], tuple) else (bands,)
+    return "it is blank" if all(low == high for low, high in pairs) else None
 
 
 def check_sides(image: Image.Image) -> Image.Image:
@@ -123,3 +139,21 @@ def random_crop(padded_BCHW: Tensor, padding: int, generator: torch.Generator) -
     crops_BCYXHW = padded_BCHW.unfold(2, height - 2 * padding, 1).unfold(3, width - 2 * padding, 1)
     crop_BCHW = crops_BCYXHW[torch.arange(batch, device=padded_BCHW.device), :, top, left]
     return crop_BCHW, padding - corner_2B.flip(0).t()
+
+
+def random_zoom(image_BCHW: Tensor, zoom: float, generator: torch.Generator) -> Tensor:
+    """Make each image smaller by up to `zoom`, at a position of its own, its edge repeated: nothing leaves the image.
+
+    Args:
+        image_BCHW: uint8.
+        zoom: 0.25 shows up to a quarter more than the image on each side length.
+    """
+    batch = len(image_BCHW)
+    draw_B3 = torch.rand(batch, 3, generator=generator, device=generator.device).to(image_BCHW.device)
+    scale_B = 1 + zoom * draw_B3[:, 0]
+    theta_B23 = torch.zeros(batch, 2, 3, device=image_BCHW.device)
+    theta_B23[:, 0, 0] = theta_B23[:, 1, 1] = scale_B
+    theta_B23[:, :, 2] = (scale_B - 1)[:, None] * (2 * draw_B3[:, 1:] - 1)
+    grid_BHW2 = F.affine_grid(theta_B23, list(image_BCHW.shape), align_corners=False)
+    zoomed_BCHW = F.grid_sample(image_BCHW.float(), grid_BHW2, padding_mode="border", align_corners=False)
+    return zoomed_BCHW.round().to(torch.uint8)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from bcn.data.dataset import Batch, Dataset
 from bcn.data.random import permutation
@@ -35,7 +36,7 @@ class Pairs(Dataset):
     def __len__(self) -> int:
         return len(self.images) * self.questions
 
-    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
         image, question = np.divmod(np.asarray(index, dtype=np.int64), self.questions)
         batch = self.images[image]
         assert batch.question is not None
@@ -54,6 +55,9 @@ class Pairs(Dataset):
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
         return self.images.augment(batch, generator)
+
+    def to_sentence(self, question_D: Tensor) -> str:
+        return self.images.to_sentence(question_D)
 
     def on_device(self, device: torch.device, limit: int) -> "Pairs":
         return Pairs(self.images.on_device(device, limit))

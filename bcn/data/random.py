@@ -67,6 +67,17 @@ def permutation(count: int, *, seed: int, epoch: int) -> np.ndarray:
     return np.argsort(splitmix64(splitmix64(seed, epoch), np.arange(count)), kind="stable")
 
 
+def fresh_indices(count: int, *, seed: int, epoch: int) -> np.ndarray:
+    """The indices of one epoch of a stream whose samples never repeat; each seed has 2**32 of its own.
+
+    >>> fresh_indices(3, seed=0, epoch=2)
+    array([6, 7, 8])
+    """
+    if not 0 <= seed < 2**31 or (epoch + 1) * count > 2**32:
+        raise BcnError(f"seed {seed}, epoch {epoch}: a stream has seeds below 2**31, each with 2**32 images")
+    return (seed << 32) + epoch * count + np.arange(count)
+
+
 def philox_bits(count: int, width: int, *, seed: int, stream: str) -> np.ndarray:
     """(count, width) numbers of 32 random bits, held in int64; row i depends on seed, stream and i alone."""
     if not 0 <= seed < 2**63:

@@ -4,18 +4,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bcn.data import stl10
 from bcn.data.cache import cached_parts
+from bcn.data.clevr_like.stream import CLEVR_STREAM, open_stream
 from bcn.data.clevr_like.supervision import open_annotated
 from bcn.data.dataset import Dataset
-from bcn.data.mnist import affnist, mnist
+from bcn.data.drawn import dataset as drawn
+from bcn.data.mnist import affnist, masks, mnist
 from bcn.data.mnist.scaled import make_scaled_mnist
 from bcn.data.sort_of_clevr import FEWER_OBJECTS, LEGACY, STREAM, V1, make_sort_of_clevr
 from bcn.data.sort_of_clevr import SPLITS as SORT_OF_CLEVR_SPLITS
 from bcn.data.sort_of_clevr.samples import Questions
+from bcn.data.sort_of_clevr_v2 import BY_CORRUPTION, BY_OBJECTS, V2, V2_STREAM, V2_VARIED, make_sort_of_clevr_v2
+from bcn.data.sort_of_clevr_v2.legacy import LEGACY_TERNARY, make_legacy_ternary
 from bcn.data.vqa import sources as vqa
+from bcn.data.vqa.clevr import CLEVR_LIKE_V2
 from bcn.errors import did_you_mean
 from bcn.io import data_root
 
@@ -44,6 +49,11 @@ def _sort_of_clevr(about: str, version: str, objects: int = 6) -> Entry:
     return Entry(about, "generated", SORT_OF_CLEVR_SPLITS, opened, ("seed", "questions"))
 
 
+def _sort_of_clevr_v2(about: str, version: str = V2, **options: Any) -> Entry:
+    opened = partial(make_sort_of_clevr_v2, version, **options)
+    return Entry(about, "generated", SORT_OF_CLEVR_SPLITS, opened, ("seed", "questions"))
+
+
 def _scaled_mnist(name: str, about: str, splits: tuple[str, ...] = ("test",)) -> tuple[str, Entry]:
     opened = partial(make_scaled_mnist, name)
     return name, Entry(about, "generated once", splits, opened, ("data", "seed"), lambda _: cached_parts(name))
@@ -54,7 +64,7 @@ def _vqa(name: str) -> Entry:
         about=vqa.SOURCES[name].about,
         origin="generated once" if name.startswith("clevr-like") else "published",
         splits=vqa.SPLITS,
-        open=partial(vqa.open_source if name == vqa.OWN else open_annotated, name),
+        open=partial(open_annotated if vqa.SOURCES[name].train_images else vqa.open_source, name),
         options=("data", "size", "words", "answers"),
         find=partial(vqa.find_source, name),
         fetch=partial(vqa.require_source, name),
@@ -70,7 +80,49 @@ DATASETS: dict[str, Entry] = {
     },
     STREAM: _sort_of_clevr("as v1, training on fresh scenes without end", STREAM),
     LEGACY: _sort_of_clevr("the public generator's rules, faults included", LEGACY),
+    V2: _sort_of_clevr_v2("2 to 8 shapes; unary, binary and ternary questions"),
+    V2_STREAM: _sort_of_clevr_v2("as v2, training on fresh scenes without end", V2_STREAM),
+    V2_VARIED: _sort_of_clevr_v2("the same in varied pictures", V2_STREAM, picture="varied"),
+    f"{V2}-states": _sort_of_clevr_v2("v2 as sets of object vectors", states=True),
+    f"{V2_STREAM}-states": _sort_of_clevr_v2("the stream as sets of object vectors", V2_STREAM, states=True),
+    **{
+        name: _sort_of_clevr_v2(f"v2 with corrupted pictures: {corruption}", picture=corruption)
+        for corruption, name in BY_CORRUPTION.items()
+    },
+    **{
+        name + "-states" * states: _sort_of_clevr_v2(
+            f"v2 with {objects} {'object' if objects == 1 else 'objects'}{', as object vectors' * states}",
+            objects=objects,
+            states=states,
+        )
+        for states in (False, True)
+        for objects, name in BY_OBJECTS.items()
+    },
+    LEGACY_TERNARY: Entry(
+        "legacy with the public generator's ternary questions",
+        "generated",
+        SORT_OF_CLEVR_SPLITS,
+        make_legacy_ternary,
+        ("seed", "questions"),
+    ),
     **{name: _vqa(name) for name in vqa.SOURCES},
+    drawn.NAME: Entry(
+        "drawn shapes and letters, questions in English, fresh scenes",
+        "generated",
+        tuple(drawn.IMAGES),
+        drawn.make_drawn,
+        ("seed", "words", "answers"),
+    ),
+    CLEVR_STREAM: Entry(
+        "as clevr-like-v2, training on fresh scenes without end",
+        "generated",
+        vqa.SPLITS,
+        open_stream,
+        ("data", "words", "answers"),
+        partial(vqa.find_source, CLEVR_LIKE_V2),
+        partial(vqa.require_source, CLEVR_LIKE_V2),
+        vqa.SOURCES[CLEVR_LIKE_V2].remedy,
+    ),
     "mnist": Entry(
         "digits, 28x28",
         "published",
@@ -87,6 +139,14 @@ DATASETS: dict[str, Entry] = {
             _scaled_mnist("more-scaled-mnist-10-v1", "the same, turned by up to 10 degrees"),
             _scaled_mnist("more-scaled-mnist-45-v1", "the same, turned by up to 45 degrees"),
         )
+    ),
+    masks.NAME: Entry(
+        "Scaled-MNIST with a class for every pixel",
+        "generated once",
+        tuple(mnist.SPLITS),
+        masks.make_digit_masks,
+        ("data", "seed"),
+        lambda _: cached_parts(masks.IMAGES),
     ),
     "affine-mnist-v1": Entry(
         "digits in 40x40, made with affNIST's ranges",
@@ -145,7 +205,7 @@ def open_dataset(
         images: take the first `images` only.
         seed: determines what a generated data set holds.
         questions: which of Sort-of-CLEVR's questions are asked about each image.
-        size: width and height of the images of the data set "own".
+        size: width and height of the images of the data sets "own" and "clevr-like-custom".
         words: the vocabulary of a trained model, for questions in words (default: that of the training split).
         answers: the answers of a trained model, for questions in words (default: those of the training split).
     """

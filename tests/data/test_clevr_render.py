@@ -16,7 +16,9 @@ from PIL import Image
 from bcn.data.check import check_directory
 from bcn.data.clevr_like import camera, make
 from bcn.data.clevr_like.questions import make_questions
-from bcn.data.clevr_like.scene import COLORS, make_scene
+from bcn.data.clevr_like.rules import COLORS
+from bcn.data.clevr_like.scene import make_scene
+from bcn.data.clevr_like.spec import SplitSpec
 from bcn.errors import BcnError
 from bcn.io import data_root
 
@@ -77,7 +79,7 @@ def test_a_picture_shows_the_same_at_any_size() -> None:
 @needs_numba
 def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "PART", 2)
-    order = make.SplitSpec("val", size=16)
+    order = SplitSpec("val", size=16)
     counts: list[int] = []
     assert not make.make_clevr_like(tmp_path, order, 5, shard=(2, 2), done=counts.append)
     assert counts == [2]
@@ -99,7 +101,7 @@ def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert make.make_clevr_like(tmp_path, order, 6, done=counts.append)
     assert len(json.loads((tmp_path / "scenes" / "CLEVR_val_scenes.json").read_text())["scenes"]) == 6
     with pytest.raises(BcnError, match="was made with"):
-        make.make_clevr_like(tmp_path, make.SplitSpec("val", seed=1, size=16), 6)
+        make.make_clevr_like(tmp_path, SplitSpec("val", seed=1, size=16), 6)
     with pytest.raises(BcnError, match=r"5 images of val .* 6 before: give 6 or more"):
         make.make_clevr_like(tmp_path, order, 5)
     (tmp_path / "parts" / "val-x-000000.jsonl").write_text("the part of a split of another name")
@@ -109,7 +111,7 @@ def test_shards_stop_go_on_and_join(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @needs_numba
 def test_parts_that_were_made_apart_are_joined_by_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "PART", 2)
-    order, places = make.SplitSpec("train", size=16), [tmp_path / name for name in ("a", "b", "whole")]
+    order, places = SplitSpec("train", size=16), [tmp_path / name for name in ("a", "b", "whole")]
     for number, place in enumerate(places[:2], 1):
         assert not make.make_clevr_like(place, order, 7, shard=(number, 2), done=lambda count: None)
     assert make.make_clevr_like(places[2], order, 7, done=lambda count: None)
@@ -146,7 +148,7 @@ def test_a_process_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert third.exists()
 
     monkeypatch.setattr(make, "PART", 2)
-    order = make.SplitSpec("val", size=24)
+    order = SplitSpec("val", size=24)
     assert make.make_clevr_like(tmp_path / "killed", order, 6, done=lambda count: None)
     assert make.make_clevr_like(tmp_path / "whole", order, 6, jobs=2, done=lambda count: None)
     assert _contents(tmp_path / "killed") == _contents(tmp_path / "whole")
@@ -167,18 +169,18 @@ def test_what_was_not_made_here_is_left_alone(tmp_path: Path) -> None:
             path.write_text('{"info": {"version": "1.0"}, "questions": []}')
         before = _contents(tmp_path / folder)
         with pytest.raises(BcnError, match="was not made by this command: give another directory"):
-            make.make_clevr_like(tmp_path / folder, make.SplitSpec("val", size=16), 2)
+            make.make_clevr_like(tmp_path / folder, SplitSpec("val", size=16), 2)
         assert _contents(tmp_path / folder) == before
 
 
 @needs_numba
 def test_pictures_keep_their_order_before_their_part_is_whole(tmp_path: Path) -> None:
-    order = make.SplitSpec("val", size=16)
+    order = SplitSpec("val", size=16)
     assert make.make_clevr_like(tmp_path, order, 2, done=lambda count: None)
     for path in tmp_path.rglob("*.json*"):
         if path.name != "val.json":
             path.unlink()
-    for other in (make.SplitSpec("val", seed=1, size=16), make.SplitSpec("val", size=24)):
+    for other in (SplitSpec("val", seed=1, size=16), SplitSpec("val", size=24)):
         with pytest.raises(BcnError, match="was made with"):
             make.make_clevr_like(tmp_path, other, 2)
     assert make.make_clevr_like(tmp_path, order, 2, done=lambda count: None)
@@ -186,7 +188,7 @@ def test_pictures_keep_their_order_before_their_part_is_whole(tmp_path: Path) ->
 
 @needs_numba
 def test_a_whole_set_is_checked_without_writing(tmp_path: Path) -> None:
-    order = make.SplitSpec("train", size=16)
+    order = SplitSpec("train", size=16)
     assert make.make_clevr_like(tmp_path, order, 2, done=lambda count: None)
     (tmp_path / "parts" / "train.lock").unlink()
     before = _contents(tmp_path)
@@ -201,7 +203,7 @@ def test_a_whole_set_is_checked_without_writing(tmp_path: Path) -> None:
 
 def test_a_seed_that_is_too_large_is_refused() -> None:
     with pytest.raises(BcnError, match="accepted are 0 to 18446744073709551615"):
-        make.SplitSpec(seed=1 << 64)
+        SplitSpec(seed=1 << 64)
 
 
 def _contents(place: Path) -> dict[str, bytes]:
@@ -215,7 +217,7 @@ def _contents(place: Path) -> dict[str, bytes]:
 
 def test_a_shard_that_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="accepted are 1/2 to 2/2"):
-        make.make_clevr_like(tmp_path, make.SplitSpec(), 10, shard=(3, 2))
+        make.make_clevr_like(tmp_path, SplitSpec(), 10, shard=(3, 2))
     for shard in ("3", "1/0", "0/2", "1/-2", "a/b"):
         with pytest.raises(BcnError, match=r"as in 3/8$"):
             run_bcn("clevr", "make", tmp_path, "--images", 2, "--shard", shard)

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from bcn.data.clevr_like import camera
-from bcn.data.clevr_like.scene import COLORS, MATERIALS, SHAPES, SIZES, make_scene, relationships, visible_pixels
+from bcn.data.clevr_like.rules import COLORS, MATERIALS, SIZES
+from bcn.data.clevr_like.scene import make_scene, relationships
+from bcn.data.clevr_like.visibility import visible_pixels
+from bcn.data.vqa.clevr import ATTRIBUTES
 from bcn.io import data_root
 
 FILES = ("CLEVR_train_scenes_1000.json", "CLEVR_val_scenes_500.json")
@@ -73,7 +76,7 @@ def test_objects_keep_their_distances(ours: list[dict[str, Any]]) -> None:
     for scene in ours:
         right, behind = scene["directions"]["right"][:2], scene["directions"]["behind"][:2]
         for number, a in enumerate(scene["objects"]):
-            assert a["shape"] in SHAPES
+            assert a["shape"] in ATTRIBUTES["shape"]
             assert a["color"] in COLORS
             assert a["material"] in MATERIALS
             assert a["3d_coords"][2] == SIZES[a["size"]]

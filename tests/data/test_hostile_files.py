@@ -160,11 +160,11 @@ def test_kept_questions_about_original_images_are_made_again(annotated: Path, tm
     assert ask() == asked
 
 
-@pytest.mark.parametrize("objects", [0, 11])
+@pytest.mark.parametrize("objects", [0, 21])
 def test_questions_about_scenes_that_are_not_clevr_s(objects: int) -> None:
     scene = make_scene(0)
-    scene["objects"] = (scene["objects"] * 4)[:objects]
-    with pytest.raises(BcnError, match=f"has {objects} objects: accepted are 1 to 10"):
+    scene["objects"] = (scene["objects"] * 9)[:objects]
+    with pytest.raises(BcnError, match=f"has {objects} objects: accepted are 1 to 20"):
         make_questions(scene)
 
 
@@ -188,6 +188,7 @@ def test_embeddings_are_fifty_finite_numbers(tmp_path: Path, numbers: str) -> No
         (lambda entries: entries["a.npy"].update(blocks={"bytes": 0, "sha256": []}), "does not list files"),
         (lambda entries: entries["a.npy"].update(blocks=None), "does not list files"),
         (lambda entries: entries.pop("a.npy"), "has no a.npy"),
+        (lambda entries: entries.clear(), "does not list files"),
     ],
 )
 def test_manifests_of_caches(
@@ -197,8 +198,12 @@ def test_manifests_of_caches(
     np.save(tmp_path / "x.npy", np.zeros(3))
     (tmp_path / "set").mkdir()
 
+    def make(directory: Path) -> None:
+        for name in ("a.npy", "b.npy"):
+            np.save(directory / name, np.arange(3))
+
     def open_a() -> np.ndarray:
-        return open_cache("set", "part", lambda directory: np.save(directory / "a.npy", np.arange(3)))["a"]
+        return open_cache("set", "part", make)["a"]
 
     assert open_a().tolist() == [0, 1, 2]
     edit(tmp_path / "set" / "part" / "manifest.json", change)
@@ -219,6 +224,9 @@ def test_a_bomb_in_a_matlab_file_is_not_unpacked() -> None:
     two = packed[:128] + 2 * packed[128:]
     with pytest.raises(ValueError, match="unpacks to more than"):  # each fits, both do not
         parse_matlab(two, max_bytes=(1 << 24) + (1 << 20))
+    with pytest.raises(ValueError, match="unpacks to more than"):  # nothing is left for the second
+        parse_matlab(two, max_bytes=len(zeros))
+    assert parse_matlab(packed, max_bytes=len(zeros)).keys() == {"zeros"}
     assert parse_matlab(packed)["zeros"].shape == (1, 1 << 24)
 
 

@@ -15,6 +15,7 @@ from PIL import Image
 import bcn
 from bcn import BcnError
 from bcn.data.check import check_directory
+from bcn.data.dataset import MAX_NAME, MAX_NAMES
 from bcn.data.decode import to_rgb_or_gray
 from bcn.data.images import read_image
 from bcn.data.registry import open_dataset
@@ -53,9 +54,9 @@ def test_own_test_questions_without_answers_are_not_what_is_tested(tmp_path: Pat
 
 
 def test_own_data_is_learned_and_asked_by_the_command(mine: Path, tmp_path: Path) -> None:
-    run = ["train", "own", "--data", str(mine), "--runs", str(tmp_path), "--set", "epochs=12"]
+    run = ["train", "own", "--data", str(mine), "--runs", str(tmp_path), "--set", "epochs=12", "--from", "none"]
     run_bcn(*run, "--set", "optim.ema_decay=none", "--set", "optim.lr=0.002")
-    (directory,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    (directory,) = tmp_path.glob("own-*")
     record = json.loads((directory / "record.json").read_text())
     asked = record["metrics"]["test"]
     assert asked["colour"]["total"] == asked["number"]["total"] > 0
@@ -124,13 +125,59 @@ def test_a_model_is_asked_in_its_own_words_about_another_folder(mine: Path, tmp_
 
 def test_more_words_than_two_bytes_count(tmp_path: Path) -> None:
     draw(tmp_path / "a.png", "red", 1, 0)
-    words = " ".join(f"w{number}" for number in range(70_000))
-    line = {"image": "a.png", "question": words, "answer": "yes", "split": "train"}
-    (tmp_path / "questions.jsonl").write_text(json.dumps(line) + "\n")
+    write_words(tmp_path, 70_000)
     dataset = open_dataset("own", "train", data=tmp_path)
-    question = dataset[[0]].question
+    question = dataset[np.arange(len(dataset))].question
     assert question is not None
-    assert len(set(question.flatten().tolist())) == 70_000
+    assert len(set(question.flatten().tolist()) - {0}) == 70_000
+
+
+def write_words(directory: Path, count: int) -> None:
+    """Questions of so many different words, a hundred in each."""
+    with open(directory / "questions.jsonl", "w") as file:
+        for first in range(0, count, 100):
+            words = " ".join(f"w{number}" for number in range(first, first + 100))
+            file.write(json.dumps({"image": "a.png", "question": words, "answer": "yes", "split": "train"}) + "\n")
+
+
+def test_more_words_than_a_weights_file_names_are_refused(tmp_path: Path) -> None:
+    write_words(tmp_path, MAX_NAMES + 100)
+    with pytest.raises(BcnError, match=r"questions.jsonl has 100,100 different words: accepted are up to 100,000"):
+        open_dataset("own", "train", data=tmp_path)
+
+
+ANSWERS = {"red": "ro\u200cuge\u00a0vif", "green": "\N{FAMILY}\u200d\N{EAR}", "blue": "b" * MAX_NAME}
+
+
+def test_what_is_trained_on_can_be_loaded(tmp_path: Path) -> None:
+    """Answers, kinds and words of any language, as long as is accepted."""
+    lines = own_layout(tmp_path / "mine", kinds=True).joinpath("questions.jsonl").read_text()
+    for plain, other in (ANSWERS | {"squares": "x" * MAX_NAME, "colour": "k" * MAX_NAME}).items():
+        lines = lines.replace(plain, json.dumps(other)[1:-1])
+    (tmp_path / "mine" / "questions.jsonl").write_text(lines)
+    record = train(find_recipe("own", "smoke"), seed=0, runs=tmp_path / "runs", data=tmp_path / "mine")
+    assert set(ANSWERS.values()) <= set(bcn.load(tmp_path / "runs" / record["run"]).answers)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"question": "why " * 251}, '"question" has 1,004 characters: accepted are up to 1,000'),
+        ({"question": "y" * 201}, "the question has a word of 201 characters: accepted are up to 200"),
+        ({"answer": "y" * 201}, '"answer" has 201 characters: accepted are 1 to 200'),
+        ({"answer": "yes\nno"}, '"answer" has characters that cannot be printed in a line'),
+        ({"answer": "\u202eon"}, '"answer" has characters that cannot be printed'),
+        ({"kind": "k" * 201}, '"kind" has 201 characters'),
+        ({"image": "a/" * 600}, '"image" has 1,200 characters'),
+    ],
+)
+def test_texts_that_no_weights_file_could_hold_are_refused(
+    tmp_path: Path, change: dict[str, str], problem: str
+) -> None:
+    line = {"image": "a.png", "question": "why?", "answer": "yes", "split": "train"} | change
+    (tmp_path / "questions.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(BcnError, match=rf"questions.jsonl, line 1: {problem}"):
+        open_dataset("own", "train", data=tmp_path)
 
 
 def test_images_of_16_bits_are_seen_and_those_of_32_refused(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def test_what_is_not_asked_has_no_pairs() -> None:
     images = make_sort_of_clevr("sort-of-clevr-v1", "train", images=2)
 
     class Classes(SortOfClevr):
-        def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
-            return super().__getitem__(index)._replace(question=None)
+        def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
+            return super().batch(index)._replace(question=None)
 
     with pytest.raises(BcnError, match="batch_of=images"):
         Pairs(Classes(images.name, "train", 2, images.generator))

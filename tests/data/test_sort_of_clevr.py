@@ -13,6 +13,7 @@ from PIL import Image
 from bcn.bench.data import bench_sort_of_clevr, compare
 from bcn.data.dataset import Batch
 from bcn.data.random import splitmix64
+from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr import (
     ANSWERS,
     COLOURS,
@@ -256,7 +257,7 @@ def test_the_pictures_of_the_specification_are_up_to_date(tmp_path: Path) -> Non
     for made in tmp_path.iterdir():
         drawn, kept = (np.asarray(Image.open(path).convert("RGB")) for path in (made, docs / "images" / made.name))
         assert np.array_equal(drawn, kept), made.name
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 8
 
 
 def test_which_colours_are_present_is_as_specified() -> None:
@@ -339,6 +340,15 @@ def test_order_is_a_permutation_that_seed_and_epoch_decide(v1: SortOfClevr) -> N
     assert all(np.array_equal(np.sort(order), np.arange(400)) for order in orders)
     assert len({order.tobytes() for order in orders}) == 4
     np.testing.assert_array_equal(v1.order(1, seed=1), orders[3])
+
+
+@pytest.mark.parametrize("name", ["sort-of-clevr-v1", "sort-of-clevr-v2", "sort-of-clevr-legacy-ternary"])
+def test_more_images_than_the_machine_has_memory_for_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any is made: a system that promises more memory than there is kills whoever takes it."""
+    monkeypatch.setattr("os.sysconf", {"SC_PHYS_PAGES": 100, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    assert len(open_dataset(name, "test", images=20)) == 20
+    with pytest.raises(BcnError, match="images=30: there is no memory for so many"):
+        open_dataset(name, "test", images=30)
 
 
 @pytest.mark.parametrize(

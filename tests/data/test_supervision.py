@@ -177,6 +177,19 @@ def test_referents_without_relations_are_those_that_the_words_name(made: Path) -
     assert plain >= 5
 
 
+def test_steps_are_asked_for_and_end_with_the_referents(made: Path) -> None:
+    dataset, plain = open_referents(made, open_questions(made, "train"), steps=4), referents(made)
+    batch, without = (each[np.arange(len(each))].auxiliary for each in (dataset, plain))
+    assert batch is not None
+    assert without is not None
+    assert "step" not in without
+    step_BQTS2 = batch["step"]
+    assert step_BQTS2.shape == (*batch["role"].shape[:3], 4, 2)
+    assert step_BQTS2[..., -1, :].equal(batch["role"][..., [0, 16]])  # of programs with at most three relations
+    assert not step_BQTS2[..., 0, :].equal(step_BQTS2[..., -1, :])
+    assert dataset.checksum() != plain.checksum()
+
+
 def test_images_and_points_are_moved_and_mirrored_together(made: Path) -> None:
     """A bright pixel at each point stays at the point, unless it left the image."""
     dataset = referents(made)

@@ -150,10 +150,10 @@ def test_own_images_and_questions(own: Path) -> None:
 def test_without_splits_a_tenth_of_the_images_is_held_out(tmp_path: Path) -> None:
     lines = [json.dumps({"image": f"{n}.png", "question": "What?", "answer": "that"}) for n in range(500) for _ in "ab"]
     (tmp_path / "questions.jsonl").write_text("\n".join(lines))
-    files = [{asked.image for asked in read_questions(tmp_path, split)} for split in ("train", "val")]
+    files = [{asked.image for asked in read_questions(tmp_path, split)} for split in ("train", "val", "test")]
     assert not files[0] & files[1]
-    assert 30 <= len(files[1]) <= 70
-    assert len(files[0]) + len(files[1]) == 500
+    assert all(30 <= len(held_out) <= 70 for held_out in files[1:])
+    assert len(set().union(*files)) == sum(map(len, files)) == 500
 
 
 def test_check_finds_what_is_wrong(own: Path) -> None:

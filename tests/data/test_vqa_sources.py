@@ -6,7 +6,7 @@ import pytest
 from helpers.squares import clevr_layout
 
 from bcn.data.registry import open_dataset
-from bcn.data.vqa.sources import open_source
+from bcn.data.vqa.sources import find_held, open_source
 from bcn.errors import BcnError
 
 
@@ -70,3 +70,19 @@ def test_words_of_a_model_for_other_data(data: Path) -> None:
 def test_a_directory_of_another_data_set_is_refused(data: Path) -> None:
     with pytest.raises(BcnError, match=r"holds clevr-v1\.0, not clevr-like-v1"):
         open_dataset("clevr-like-v1", "test", data=data / "CLEVR_v1.0")
+
+
+def test_what_a_directory_holds(data: Path, tmp_path: Path) -> None:
+    assert find_held(data / "CLEVR_v1.0", 128) == "clevr-v1.0"
+    assert find_held(data / "CLEVR_v1.0", 224) == "clevr-v1.0-224"
+    assert find_held(data / "clevr-like-v1", 128) == "clevr-like-v1"
+    assert find_held(data, 128) is None
+    assert find_held(None, 128) is None
+
+
+def test_a_trained_model_needs_no_training_questions(data: Path, tmp_path: Path) -> None:
+    clevr = clevr_layout(tmp_path / "CLEVR_v1.0", {"val": 3})
+    dataset = open_source("clevr-v1.0", "test", data=clevr, words=("what", "color"), answers=("red",))
+    assert len(dataset) == 3
+    (clevr / "questions" / "CLEVR_train_questions.json").write_text("damaged, and not read")
+    assert len(open_source("clevr-v1.0", "test", data=clevr, words=("what", "color"), answers=("red",))) == 3

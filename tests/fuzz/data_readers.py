@@ -19,10 +19,11 @@ from helpers.matlab import batch
 from PIL import Image
 
 from bcn.data import stl10
-from bcn.data.clevr_like.make import SplitSpec, join_parts
+from bcn.data.clevr_like.make import join_parts
 from bcn.data.clevr_like.questions import make_questions
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.clevr_like.scene_files import read_scenes
+from bcn.data.clevr_like.scene_files import read_drawable_scenes, read_scenes
+from bcn.data.clevr_like.spec import SplitSpec
 from bcn.data.clevr_like.supervision import _referent_bits, open_objects
 from bcn.data.images import read_image
 from bcn.data.mnist import affnist, mnist
@@ -86,7 +87,8 @@ def _write_clevr(folder: Path) -> None:
 
 def _read_programs(folder: Path) -> Any:
     path = folder / "questions" / "CLEVR_train_questions.json"
-    return [_referent_bits(path, place, entry, SCENES[0]) for place, entry in enumerate(stream_list(path, "questions"))]
+    questions = enumerate(stream_list(path, "questions"))
+    return [_referent_bits(path, place, entry, SCENES[0], 3) for place, entry in questions]
 
 
 def _write_programs(folder: Path) -> None:
@@ -234,6 +236,12 @@ READERS = (
         "CLEVR's scenes",
         _write_clevr,
         lambda folder: list(read_scenes(folder / "scenes" / "CLEVR_train_scenes.json")),
+        files="*_scenes.json",
+    ),
+    Reader(
+        "scenes to render",
+        _write_clevr,
+        lambda folder: list(read_drawable_scenes(folder / "scenes" / "CLEVR_train_scenes.json")),
         files="*_scenes.json",
     ),
     Reader("object supervision", _write_clevr, _read_supervision, files="*_scenes.json"),

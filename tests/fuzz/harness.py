@@ -23,7 +23,9 @@ from bcn.errors import BcnError
 from fuzz.damage import damage_bytes, damage_json
 
 SECONDS = 10.0
-"""that a reader may take for a file, which takes it milliseconds when it is whole"""
+"""of CPU that a reader may take for a file, which takes it milliseconds when it is whole"""
+WAITING_SECONDS = 60.0
+"""by the clock, where it waits for what never comes; on a busy machine a reader may not get the CPU for a while"""
 MEGABYTES = 500
 """by which the process may grow"""
 MEMORY = Path("/dev/shm")
@@ -137,13 +139,19 @@ def _time_limit() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    limits = (
+        (signal.SIGPROF, signal.ITIMER_PROF, SECONDS),
+        (signal.SIGALRM, signal.ITIMER_REAL, WAITING_SECONDS),
+    )
+    before = [signal.signal(number, stop) for number, _, _ in limits]
+    for _, timer, seconds in limits:
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (number, timer, _), handler in zip(limits, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 def _peak_megabytes() -> int:

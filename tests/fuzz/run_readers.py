@@ -3,6 +3,9 @@
 import hashlib
 import json
 import shutil
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,8 +16,13 @@ import torch
 from helpers.records import make_metric, write_record
 from torch import Tensor
 
+from bcn.cli.metrics import print_metrics
+from bcn.cli.runs import print_runs
+from bcn.cli.weights import weights as list_shipped
 from bcn.data import cache
-from bcn.inference.reasoner import WEIGHTS, Reasoner, list_weights
+from bcn.inference import shipped
+from bcn.inference.reasoner import Reasoner
+from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.io import read_record
 from bcn.io import write_record as write_checked
 from bcn.models.registry import create_model
@@ -26,10 +34,12 @@ from bcn.training.checkpoint import load_checkpoint, save_checkpoint
 from bcn.training.environment import versions
 from bcn.training.event_log import EventLog
 from bcn.training.run import find_run, open_run
+from bcn.training.verify import verify_run
 from bcn.training.weights import load_model, write_weights
 from fuzz.damage import damage_bytes, damage_value
 from fuzz.harness import Reader
 
+HAS_HUB = find_spec("huggingface_hub") is not None
 RECIPE = find_recipe("table3/multirn", "smoke")
 DESCRIPTION: dict[str, Any] = {
     "model": "scaled-mnist/baseline",
@@ -94,6 +104,54 @@ def _accepts_run(read: Any, written: Any) -> bool:
     """A run whose record was removed is not finished."""
     records = ((read[0], written[0]), (read[2] or written[2], written[2]))
     return all(_tells_of_no_checksum(*pair) for pair in records)
+
+
+def _read_table(folder: Path) -> Any:
+    """What `bcn train` prints of a run that is finished."""
+    *read, record = _read_run(folder)
+    with redirect_stdout(StringIO()) as table:
+        for metrics in record["metrics"].values() if record is not None else ():
+            print_metrics("test", metrics)
+            print(record["seconds"] / 60)
+    return *read, record, table.getvalue()
+
+
+def _sign_damage(folder: Path, random: Random) -> None:
+    """A record or a manifest that says something else, with its right checksum, as a stranger would write it."""
+    path = random.choice(sorted(folder.rglob("*.json")))
+    damaged = damage_value(read_record(path, ""), random)
+    try:
+        write_checked(path, damaged)
+    except (TypeError, ValueError):  # no record at all
+        path.write_bytes(random.randbytes(100))
+
+
+def _write_unfinished(folder: Path) -> None:
+    _write_run(folder)
+    (run,) = folder.iterdir()
+    (run / "record.json").unlink()
+    log = EventLog(run / "metrics.jsonl")
+    for epoch in (1, 2):
+        log.write({"event": "epoch", "step": 10 * epoch, "epoch": epoch, "accuracy": 0.5, "minutes": 0.5 * epoch})
+
+
+def _read_overview(folder: Path) -> Any:
+    """What `bcn runs` prints, and what `bcn doctor` finds."""
+    (run,) = folder.iterdir()
+    with redirect_stdout(StringIO()) as table:
+        print_runs(folder)
+        print_runs(folder, as_json=True)
+    return table.getvalue(), list(verify_run(run))
+
+
+def _sign_events(folder: Path, random: Random) -> None:
+    """Lines of metrics.jsonl that say something else, with their right checksums, as a stranger would write them."""
+    (path,) = folder.rglob("metrics.jsonl")
+    events = EventLog(path).events()
+    path.unlink()
+    for event in events:
+        damaged = damage_value(event, random)
+        EventLog(path).write(damaged if isinstance(damaged, dict) else {"event": damaged})
 
 
 def _write_result(folder: Path) -> None:
@@ -166,6 +224,27 @@ def _write_index(folder: Path) -> None:
     shutil.copy(WEIGHTS / "index.json", folder)
 
 
+def _read_index(folder: Path) -> Any:
+    """What `bcn weights` prints."""
+    with patch.object(shipped, "WEIGHTS", folder), redirect_stdout(StringIO()) as table:
+        list_shipped()
+    return list_weights(folder), table.getvalue()
+
+
+def _write_hub(folder: Path) -> None:
+    from bcn.inference.hub import PretrainedModel
+
+    write_weights(folder / "best.safetensors", _weights(), DESCRIPTION)
+    PretrainedModel.of(folder / "best.safetensors").save_pretrained(folder)
+
+
+def _read_hub(folder: Path) -> Any:
+    from bcn.inference.hub import PretrainedModel
+
+    model = PretrainedModel.from_pretrained(folder)
+    return model.generate_model_card().content, model.reasoner().description
+
+
 def _write_bench(folder: Path) -> None:
     for name in ("data.json", "scaling.json"):
         record = read_record(Path(__file__).parents[2] / "results" / "bench" / name, "")
@@ -196,7 +275,9 @@ READERS = (
         damage=_lie,
     ),
     Reader("manifest and record", _write_run, _read_run, files="*.json", checked=True, accepts=_accepts_run),
+    Reader("run of a stranger", _write_run, _read_table, damage=_sign_damage),
     Reader("result", _write_result, _read_result, checked=True, accepts=_tells_of_no_checksum),
+    Reader("result of a stranger", _write_result, _read_result, damage=_sign_damage),
     Reader(
         "metrics.jsonl",
         _write_events,
@@ -208,11 +289,14 @@ READERS = (
     Reader("state of a stranger", _write_checkpoints, _read_checkpoint, damage=_damage_state),
     Reader("cache", _open_arrays, _open_arrays, files="*.[nj]*", checked=True),
     Reader("cache by blocks", _open_blocks, _open_blocks, files="*.[nj]*", checked=True),
-    Reader("index.json", _write_index, list_weights),
+    Reader("index.json", _write_index, _read_index),
+    Reader("runs of a stranger", _write_run, _read_overview, damage=_sign_damage),
+    Reader("events of a stranger", _write_unfinished, _read_overview, damage=_sign_events),
     Reader(
         "estimate",
         lambda folder: keep_estimate(folder, RECIPE, Estimate(0.5, 100, 1)),
         lambda folder: estimate_of(folder, RECIPE),
     ),
     Reader("measurements", _write_bench, _read_bench, checked=True, accepts=_accepts_bench),
+    *([Reader("config.json of the hub", _write_hub, _read_hub, files="config.json")] if HAS_HUB else []),
 )

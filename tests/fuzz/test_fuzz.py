@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 import zlib
 from pathlib import Path
 from random import Random
@@ -54,6 +55,9 @@ def test_the_harness_finds_what_readers_do_wrong(monkeypatch: pytest.MonkeyPatch
         while refuse(folder) != {"a": [1, 2, 3]}:
             pass
 
+    def wait(folder: Path) -> Any:
+        time.sleep(0 if load(folder) == {"a": [1, 2, 3]} else 600)
+
     cases = range(60)
     assert RAISED in fuzz(_reader(load), cases).outcomes
     assert set(fuzz(_reader(refuse), cases).outcomes) == {REFUSED, UNCHANGED, CHANGED}
@@ -62,6 +66,8 @@ def test_the_harness_finds_what_readers_do_wrong(monkeypatch: pytest.MonkeyPatch
     slow = fuzz(_reader(hang), range(12))
     assert SLOW in slow.outcomes
     assert slow.failures
+    monkeypatch.setattr("fuzz.harness.WAITING_SECONDS", 0.05)
+    assert SLOW in fuzz(_reader(wait), range(3)).outcomes
     assert set(FAILURES).isdisjoint((REFUSED, UNCHANGED, CHANGED))
 
 

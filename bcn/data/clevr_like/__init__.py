@@ -1,1 +1,1 @@
-"""clevr-like-v1: scenes, questions and images like CLEVR's, made by this package, and what their scenes teach."""
+"""clevr-like: scenes, questions and images like CLEVR's, made by this package, and what their scenes teach."""

@@ -1,7 +1,9 @@
 # mypy: disable-error-code="untyped-decorator, import-untyped, import-not-found, unused-ignore"
-"""A small path tracer, compiled by numba: spheres, rounded cubes and cylinders on a plane under three area lights.
+"""A small path tracer, compiled by numba: spheres, rounded cubes, cylinders and cones, and tori on a plane under three
+area lights.
 
-Every object is convex, so a ray that leaves one cannot hit it again: `skip` names it, and no ray needs an offset.
+A ray that leaves a convex object cannot hit it again: `skip` names the object, and no ray needs an offset. A torus is
+not convex; a ray that leaves it starts a little above its surface.
 Objects are rows of an array: shape, centre (3), radius, cosine and sine of the rotation, metal (0 or 1), colour (3),
 squared radius of the bounding sphere. Lights are rows: centre (3), normal (3), radiance (3), half of each edge (3, 3).
 The constants of materials were fitted to original images: the ground, highlights and reflections on metal spheres.
@@ -11,13 +13,22 @@ import math
 
 from numba import njit, uint32
 
-CUBE, SPHERE, CYLINDER = 0, 1, 2
+from bcn.data.clevr_like._sobol import fast, hash32, sample_pair, sobol_pair
+from bcn.data.clevr_like.rules import TUBE
+
+CUBE, SPHERE, CYLINDER, CONE, TORUS = 0, 1, 2, 3, 4
 SKY, GROUND, MIXED = -2, -1, -3
 FAR = 1e9
-EDGE = (0.12, 0.0, 0.05)
+EDGE = (0.12, 0.0, 0.05, 0.05, 0.0)
 """radius of the rounded edges of each shape, in units of its size"""
-BOUND = (math.sqrt(3.0) - (math.sqrt(3.0) - 1) * EDGE[CUBE], 1.0, math.sqrt(2.0))
+BOUND = (math.sqrt(3.0) - (math.sqrt(3.0) - 1) * EDGE[CUBE], 1.0, math.sqrt(2.0), math.sqrt(2.0), 1.0)
 """radius of the bounding sphere of each shape, in units of its size"""
+FEW_STEPS, STEPS = 48, 200
+"""towards a surface; a ray can pass one side of a torus closely, and so slowly, and hit the other"""
+SLANT = math.sqrt(5.0)
+"""of a cone that is twice as high as its radius; its slope is the line 2 across + z = 1"""
+CLEARANCE = 4e-3
+"""above a torus, in units of its size, where rays that leave it start"""
 BOUNCES = 3
 
 GROUND_ALBEDO = 0.6
@@ -33,20 +44,46 @@ MEAN_INDIRECT = 0.03
 COAT_WEIGHT, RUBBER_ALBEDO = 0.02, 0.8
 """weight of that coat, and diffuse reflectance of rubber"""
 
-fast = njit(fastmath=True, cache=True, nogil=True, error_model="numpy")
 # Passing an array costs reference counting, half of the total time; an inlined call does not pay it.
 inlined = njit(fastmath=True, nogil=True, error_model="numpy", inline="always")
 
 
 @fast
+def beyond_cone(across, z):  # type: ignore[no-untyped-def]
+    """The way from the nearest point of a cone, without its rounded edges, outwards and up; 0, 0 within it."""
+    edge = EDGE[CONE]
+    bottom, top = edge - 1, 1 - edge * SLANT
+    if z > bottom and 2 * across + z <= top:
+        return 0.0, 0.0
+    corner = (top - bottom) / 2
+    # the nearest point of the slope, from its upper end (0) to its lower one (1), and of the bottom
+    along = min(max((across * corner - (z - top) * (top - bottom)) / (corner * corner * 5), 0.0), 1.0)
+    a, b = across - along * corner, z - top + along * (top - bottom)
+    c, d = max(across - corner, 0.0), z - bottom
+    if d < 0.0 and c * c + d * d < a * a + b * b:
+        return c, d
+    return a, b
+
+
+@fast
 def distance(shape, x, y, z):  # type: ignore[no-untyped-def]
-    """Signed distance to a rounded cube or cylinder of radius 1 at the origin."""
+    """Signed distance to a shape of radius 1 at the origin, other than a sphere."""
     if shape == CUBE:
         edge = EDGE[CUBE]
         a, b, c = abs(x) - 1 + edge, abs(y) - 1 + edge, abs(z) - 1 + edge
         inside = min(max(a, b, c), 0.0)
         a, b, c = max(a, 0.0), max(b, 0.0), max(c, 0.0)
         return math.sqrt(a * a + b * b + c * c) + inside - edge
+    if shape == CONE:
+        across = math.sqrt(x * x + y * y)
+        a, b = beyond_cone(across, z)
+        outside = math.sqrt(a * a + b * b)
+        edge = EDGE[CONE]
+        inside = max((2 * across + z - 1) / SLANT + edge, -1 - z + edge)
+        return (outside if outside > 0.0 else inside) - edge
+    if shape == TORUS:
+        a = math.sqrt(x * x + y * y) - 1 + TUBE
+        return math.sqrt(a * a + z * z) - TUBE
     edge = EDGE[CYLINDER]
     a, b = math.sqrt(x * x + y * y) - 1 + edge, abs(z) - 1 + edge
     inside = min(max(a, b), 0.0)
@@ -65,7 +102,7 @@ def intersect(objects, index, x, y, z, dx, dy, dz, start, end):  # type: ignore[
     x, y, dx, dy = x * cos + y * sin, y * cos - x * sin, dx * cos + dy * sin, dy * cos - dx * sin
     x, y, z = x * scale, y * scale, z * scale
     t, end = max(start, 0.0) * scale, end * scale
-    for _ in range(48):
+    for _ in range(STEPS if shape == TORUS else FEW_STEPS):
         step = distance(shape, x + t * dx, y + t * dy, z + t * dz)
         if step < 1e-3:
             return t * radius
@@ -108,71 +145,21 @@ def normal(objects, index, x, y, z):  # type: ignore[no-untyped-def]
         if shape == CUBE:
             x = math.copysign(max(abs(x) - inner, 0.0), x)
             y = math.copysign(max(abs(y) - inner, 0.0), y)
+            z = math.copysign(max(abs(z) - inner, 0.0), z)
         else:
             across = math.sqrt(x * x + y * y)
-            scale = max(across - inner, 0.0) / across
+            if shape == CYLINDER:
+                out = max(across - inner, 0.0)
+                z = math.copysign(max(abs(z) - inner, 0.0), z)
+            elif shape == CONE:
+                out, z = beyond_cone(across, z)
+            else:
+                out = across - 1 + TUBE
+            scale = out / across
             x, y = x * scale, y * scale
-        z = math.copysign(max(abs(z) - inner, 0.0), z)
         x, y = x * cos - y * sin, y * cos + x * sin
     length = math.sqrt(x * x + y * y + z * z)
     return x / length, y / length, z / length
-
-
-@fast
-def hash32(number):  # type: ignore[no-untyped-def]
-    """A hash of 32 bits."""
-    number = uint32(number)
-    number = uint32(number ^ (number >> uint32(16))) * uint32(0x7FEB352D)
-    number = uint32(number ^ (number >> uint32(15))) * uint32(0x846CA68B)
-    return uint32(number ^ (number >> uint32(16)))
-
-
-@fast
-def reverse_bits(bits):  # type: ignore[no-untyped-def]
-    """The 32 bits in the opposite order."""
-    bits = uint32((bits << uint32(16)) | (bits >> uint32(16)))
-    bits = uint32(((bits & uint32(0x00FF00FF)) << uint32(8)) | ((bits >> uint32(8)) & uint32(0x00FF00FF)))
-    bits = uint32(((bits & uint32(0x0F0F0F0F)) << uint32(4)) | ((bits >> uint32(4)) & uint32(0x0F0F0F0F)))
-    bits = uint32(((bits & uint32(0x33333333)) << uint32(2)) | ((bits >> uint32(2)) & uint32(0x33333333)))
-    return uint32(((bits & uint32(0x55555555)) << uint32(1)) | ((bits >> uint32(1)) & uint32(0x55555555)))
-
-
-@fast
-def owen_scramble(bits, key):  # type: ignore[no-untyped-def]
-    """Owen's scrambling of reversed bits (the hash of Laine and Karras, 2011)."""
-    bits = uint32(bits + key)
-    bits = uint32(bits ^ uint32(bits * uint32(0x6C50B47C)))
-    bits = uint32(bits ^ uint32(bits * uint32(0xB82F1E52)))
-    bits = uint32(bits ^ uint32(bits * uint32(0xC7AFE638)))
-    return uint32(bits ^ uint32(bits * uint32(0x8D22F6E6)))
-
-
-@fast
-def sobol_pair(key, dimension, sample):  # type: ignore[no-untyped-def]
-    """Two numbers in [0, 1): a point of Sobol, order and digits scrambled by pixel and dimension (Burley, 2020).
-
-    Every first 2, 4, 8, ... samples are spread stratified, so that a pixel may stop early.
-    """
-    a = hash32(uint32(key) + uint32(dimension) * uint32(0x9E3779B9))
-    u = reverse_bits(owen_scramble(reverse_bits(uint32(sample)), a))
-    v = u
-    v = uint32(v ^ (v >> uint32(16)))
-    v = uint32(v ^ ((v & uint32(0xFF00FF00)) >> uint32(8)))
-    v = uint32(v ^ ((v & uint32(0xF0F0F0F0)) >> uint32(4)))
-    v = uint32(v ^ ((v & uint32(0xCCCCCCCC)) >> uint32(2)))
-    v = uint32(v ^ ((v & uint32(0xAAAAAAAA)) >> uint32(1)))
-    b = hash32(a)
-    u, v = reverse_bits(owen_scramble(u, b)), reverse_bits(owen_scramble(v, hash32(b)))
-    return u * 2.0**-32, v * 2.0**-32
-
-
-@fast
-def sample_pair(key, stratified, dimension, sample):  # type: ignore[no-untyped-def]
-    """Two numbers in [0, 1): of the Sobol sequence, or from a hash, which is cheaper and enough for indirect light."""
-    if stratified:
-        return sobol_pair(key, dimension, sample)
-    a = hash32(uint32(key) + uint32(dimension) * uint32(0x9E3779B9) + uint32(sample) * uint32(0x85EBCA6B))
-    return a * 2.0**-32, hash32(a) * 2.0**-32
 
 
 @fast
@@ -232,12 +219,15 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             break
         x, y, z = ox + t * dx, oy + t * dy, oz + t * dz
         nx, ny, nz = normal(objects, index, x, y, z)
-        metal = False
+        leaves, metal = index, False
         r, g, b = GROUND_ALBEDO, GROUND_ALBEDO, GROUND_ALBEDO
         if index >= 0:
             metal = objects[index, 7] > 0.5
             scale = 1.0 if metal else RUBBER_ALBEDO
             r, g, b = objects[index, 8] * scale, objects[index, 9] * scale, objects[index, 10] * scale
+            if int(objects[index, 0]) == TORUS:
+                above = CLEARANCE * objects[index, 4]
+                leaves, x, y, z = SKY, x + above * nx, y + above * ny, z + above * nz
 
         if bounce == 0 and not metal:
             where, wx, wy, wz = index, nx, ny, nz
@@ -262,7 +252,7 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             lx, ly, lz = lx / length, ly / length, lz / length
             cosine = nx * lx + ny * ly + nz * lz
             facing = -(lx * ax + ly * ay + lz * az)
-            if cosine <= 0.0 or facing <= 0.0 or nearest(objects, index, x, y, z, lx, ly, lz, length, True)[0] >= 0:
+            if cosine <= 0.0 or facing <= 0.0 or nearest(objects, leaves, x, y, z, lx, ly, lz, length, True)[0] >= 0:
                 continue
             power = weight * facing / square
             flat, shine = cosine, 0.0
@@ -294,7 +284,7 @@ def trace(objects, lights, ox, oy, oz, dx, dy, dz, key, sample):  # type: ignore
             specular = False
         dx, dy, dz = hx, hy, hz
         throughput_r, throughput_g, throughput_b = throughput_r * r, throughput_g * g, throughput_b * b
-        ox, oy, oz, skip = x, y, z, index
+        ox, oy, oz, skip = x, y, z, leaves
     return red, green, blue, indirect_r, indirect_g, indirect_b, where, wx, wy, wz
 
 
@@ -338,6 +328,22 @@ def render(image, indirect, surface, objects, lights, eye, right, up, forward, f
             image[row, column, 2], indirect[row, column, 2] = blue / count, blue_a / count
             surface[row, column, 0], surface[row, column, 1] = seen, nx
             surface[row, column, 2], surface[row, column, 3] = ny, nz
+
+
+@fast
+def survey(number, depth, objects, eye, right, up, forward, focal):  # type: ignore[no-untyped-def]
+    """What is at the centre of each pixel: `number` of the object, GROUND or SKY, and its `depth` along `forward`."""
+    rows, columns = number.shape
+    for row in range(rows):
+        for column in range(columns):
+            a = (column + 0.5 - columns / 2) / columns / focal
+            b = (rows / 2 - row - 0.5) / rows / focal * 2 / 3
+            dx = forward[0] + a * right[0] + b * up[0]
+            dy = forward[1] + a * right[1] + b * up[1]
+            dz = forward[2] + a * right[2] + b * up[2]
+            length = math.sqrt(dx * dx + dy * dy + dz * dz)
+            index, t = nearest(objects, SKY, eye[0], eye[1], eye[2], dx / length, dy / length, dz / length, FAR, False)
+            number[row, column], depth[row, column] = index, t / length
 
 
 @fast

@@ -1,4 +1,4 @@
-"""A small grammar of questions: from one tree the program that answers a question and the sentence that asks it.
+"""Questions as trees, and the program that answers one; the sentences of clevr-like-v1 (phrasing.py has those of v2).
 
 A Noun is a set of objects: those with some attributes, possibly linked to other objects by a spatial relation or a
 shared attribute. Sentences use the words of CLEVR's questions only, so that the same word embeddings serve.
@@ -29,8 +29,8 @@ class Link:
     """the one object at the other end"""
 
 
-def program(kind: str, *nouns: Noun, either: bool = False) -> Program:
-    """The program of a question about the nouns; `either` asks about their union.
+def program(kind: str, *nouns: Noun, either: bool = False, shared: tuple[tuple[str, str], ...] = ()) -> Program:
+    """The program of a question about the nouns; `either` asks about their union, as far as it has `shared` attributes.
 
     >>> [node["function"] for node in program("count", Noun((("color", "red"),)))]
     ['scene', 'filter_color', 'count']
@@ -38,7 +38,7 @@ def program(kind: str, *nouns: Noun, either: bool = False) -> Program:
     nodes: Program = []
     inputs = [_compile(noun, nodes) for noun in nouns]
     if either:
-        inputs = [_node(nodes, "union", *inputs)]
+        inputs = [_filter(shared, _node(nodes, "union", *inputs), nodes)]
     if kind in ("equal_integer", "less_than", "greater_than"):
         inputs = [_node(nodes, "count", index) for index in inputs]
     elif kind not in ("count", "exist"):
@@ -60,8 +60,11 @@ def _compile(noun: Noun, nodes: Program) -> int:
             inputs.append(_node(nodes, "relate", one, value=link.name))
     if not inputs:
         inputs = [_node(nodes, "scene")]
-    index = inputs[0] if len(inputs) == 1 else _node(nodes, "intersect", *inputs)
-    for attribute, value in noun.filters:
+    return _filter(noun.filters, inputs[0] if len(inputs) == 1 else _node(nodes, "intersect", *inputs), nodes)
+
+
+def _filter(filters: tuple[tuple[str, str], ...], index: int, nodes: Program) -> int:
+    for attribute, value in filters:
         index = _node(nodes, f"filter_{attribute}", index, value=value)
     return index
 
@@ -135,6 +138,14 @@ def sentence(kind: str, *nouns: Noun, choose: Choose, either: bool = False) -> s
     return text[0].upper() + text[1:] + "?"
 
 
+def plural(word: str) -> str:
+    """
+    >>> plural("cone"), plural("torus")
+    ('cones', 'toruses')
+    """
+    return word + ("es" if word.endswith("s") else "s")
+
+
 def _synonym(word: str, choose: Choose) -> str:
     return choose(SYNONYMS.get(word, (word,)))
 
@@ -144,7 +155,8 @@ def _noun(noun: Noun, choose: Choose, many: bool) -> str:
     words = [
         _synonym(filters[attribute], choose) for attribute in ("size", "color", "material") if attribute in filters
     ]
-    words.append(_synonym(filters.get("shape", "thing"), choose) + "s" * many)
+    last = _synonym(filters.get("shape", "thing"), choose)
+    words.append(plural(last) if many else last)
     if not noun.links:
         return " ".join(words)
     ends = [f"{_synonym(link.name, choose)} the {_noun(link.noun, choose, False)}" for link in noun.links]

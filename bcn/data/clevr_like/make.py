@@ -1,7 +1,8 @@
-"""Make clevr-like-v1 in CLEVR's layout, in parts of 100 images, the unit of processes, shards and resuming.
+"""Make a version of clevr-like in CLEVR's layout, in parts of 100 images, the unit of processes, shards and resuming.
 
 The specification of a split is written to `parts/<split>.json` before its first image. A part is its images, and then a
-file in `parts/`: a line with the specification, and one for each image, {"scene", "questions"}. When all parts of a
+file in `parts/`: a line with the specification, and one for each image, {"scene", "questions"}, with "annotations"
+where boxes are among the extras. When all parts of a
 split exist, they are joined to `scenes/CLEVR_<split>_scenes.json` and `questions/CLEVR_<split>_questions.json`, by the
 process that makes the last of them, or by `bcn data check` where shards were made on several machines and copied
 together. A split can grow later: existing parts are reused.
@@ -9,41 +10,23 @@ together. A split can grow later: existing parts are reused.
 
 import json
 import multiprocessing
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.extras import annotations_file, extra_files, write_annotations, write_extras
+from bcn.data.clevr_like.grammars import find_grammar
 from bcn.data.clevr_like.render import render_scene, require_tracer
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.vqa.clevr import CLEVR_LIKE, is_clevr_like
+from bcn.data.clevr_like.spec import SplitSpec
+from bcn.data.vqa.clevr import find_clevr_like
 from bcn.errors import BcnError
 from bcn.io import atomic_write, locked, read_json, write_json
 
 PART = 100
 MAX_IMAGES = 10_000_000
 """of a split"""
-
-
-@dataclass(frozen=True)
-class SplitSpec:
-    """What a split is made with. Its files say so, and another specification for the same directory is refused."""
-
-    split: str = "train"
-    seed: int = 0
-    size: int = 128
-    version: str = CLEVR_LIKE
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"\w{1,64}", self.split):
-            raise BcnError(
-                f"the split {self.split!r} cannot be made: its name may have up to 64 letters, digits and underscores"
-            )
-        if not 0 <= self.seed < 1 << 64:
-            raise BcnError(f"the seed {self.seed} was given: accepted are 0 to {(1 << 64) - 1}")
 
 
 def make_clevr_like(
@@ -97,22 +80,22 @@ def _reserve(directory: Path, spec: SplitSpec, images: int) -> None:
     if reserved.exists():
         existing[reserved] = {"info": read_json(reserved, f"remove {directory}, and make it again"), "images": 0}
     for path, header in existing.items():
-        if header["info"] != asdict(spec):
+        if header["info"] != spec.info:
             raise BcnError(
-                f"{path} was made with {header['info']}, not with {asdict(spec)}: give these, or another directory"
+                f"{path} was made with {header['info']}, not with {spec.info}: give these, or another directory"
             )
         if header["images"] > images:
             raise BcnError(
                 f"{images} images of {spec.split} were asked for, and {header['images']} before: "
                 f"give {header['images']} or more, or another directory"
             )
-    foreign = [path for path in _joined_files(directory, spec).values() if path.exists() and not is_clevr_like(path)]
+    foreign = [path for path in _joined_files(directory, spec).values() if path.exists() and not find_clevr_like(path)]
     if not existing:
         foreign += sorted(_image_file(directory, spec, 0).parent.glob("*"))
     if foreign:
         raise BcnError(f"{foreign[0]} exists, and was not made by this command: give another directory")
     if not reserved.exists():
-        write_json(reserved, asdict(spec))
+        write_json(reserved, spec.info)
 
 
 def join(directory: Path, spec: SplitSpec, images: int) -> bool:
@@ -120,17 +103,34 @@ def join(directory: Path, spec: SplitSpec, images: int) -> bool:
     parts = _parts(images)
     if not all(_is_whole(directory, spec, indices) for indices in parts):
         return False
-    info = json.dumps(asdict(spec) | {"images": images})
+    made_with = spec.info | {"images": images}
+    info = json.dumps(made_with)
     first_lines = {key: f'{{"info": {info}, "{key}": [\n' for key in ("scenes", "questions")}
+
+    if "boxes" in spec.extras:
+        first_lines["annotations"] = f'{{"info": {info}, '
 
     def outdated() -> list[str]:  # a file that is written again has its images decoded again
         paths = _joined_files(directory, spec)
-        return [key for key, line in first_lines.items() if not paths[key].exists() or _first_line(paths[key]) != line]
+        return [
+            key
+            for key, line in first_lines.items()
+            if not paths[key].exists() or not _first_line(paths[key]).startswith(line)
+        ]
 
     if not outdated():
         return True
     with locked(directory / "parts" / f"{spec.split}.lock"):
         for key in outdated():
+            if key == "annotations":
+                write_annotations(
+                    _joined_files(directory, spec)[key],
+                    made_with,
+                    ((entry["scene"], entry["annotations"]) for entry in _read_entries(directory, spec, parts)),
+                    width=spec.size,
+                    height=spec.size,
+                )
+                continue
             with (
                 atomic_write(_joined_files(directory, spec)[key]) as temporary,
                 open(temporary, "w", encoding="utf-8") as file,
@@ -150,15 +150,14 @@ def join_parts(directory: Path) -> list[str]:
         if any(header["info"] != headers[0]["info"] for header in headers):
             problems.append(f"the parts of {split} were made with different specifications: make them again with one")
             continue
-        spec, images = SplitSpec(**headers[0]["info"]), max(header["images"] for header in headers)
+        spec, images = SplitSpec.from_info(headers[0]["info"]), max(header["images"] for header in headers)
         if not join(directory, spec, images):
             missing = [part for part in _parts(images) if not _is_whole(directory, spec, part)]
             ranges = [f"{part.start} to {part.stop - 1}" for part in missing]
             examples = ", ".join(ranges[:5] + ["..."] * (len(ranges) > 5))
             problems.append(
                 f"{split} lacks {sum(map(len, missing)):,} of {images:,} images ({examples}): make the other shards, "
-                f"or all that is missing with bcn clevr make {directory} --split {split} --images {images} "
-                f"--seed {spec.seed} --size {spec.size}"
+                f"or all that is missing with bcn clevr make {directory} --images {images} {spec.options}"
             )
     return problems
 
@@ -178,7 +177,8 @@ def _part_file(directory: Path, spec: SplitSpec, indices: range) -> Path:
 
 
 def _joined_files(directory: Path, spec: SplitSpec) -> dict[str, Path]:
-    return {key: directory / key / f"CLEVR_{spec.split}_{key}.json" for key in ("scenes", "questions")}
+    files = {key: directory / key / f"CLEVR_{spec.split}_{key}.json" for key in ("scenes", "questions")}
+    return files | ({"annotations": annotations_file(directory, spec.split)} if "boxes" in spec.extras else {})
 
 
 def _image_file(directory: Path, spec: SplitSpec, index: int) -> Path:
@@ -201,7 +201,7 @@ def _read_header(path: Path) -> Any:
     """The first line of a part: {"info", "images"}."""
     try:
         header = json.loads(_first_line(path))
-        SplitSpec(**header["info"])
+        SplitSpec.from_info(header["info"])
         if type(header["images"]) is not int or not 0 < header["images"] <= MAX_IMAGES:
             raise ValueError(f"{header['images']} images")
         return {"info": header["info"], "images": header["images"]}
@@ -215,24 +215,40 @@ def _is_written(directory: Path, spec: SplitSpec, indices: range) -> bool:
 
 
 def _is_whole(directory: Path, spec: SplitSpec, indices: range) -> bool:
-    rendered = all(_image_file(directory, spec, index).exists() for index in indices)
+    rendered = all(path.exists() for index in indices for path in _pictures(directory, spec, index))
     return rendered and _is_written(directory, spec, indices)
 
 
+def _pictures(directory: Path, spec: SplitSpec, index: int) -> list[Path]:
+    """The image of a scene, and the images among its extras."""
+    image = _image_file(directory, spec, index)
+    scene = {"split": spec.split, "image_filename": image.name}
+    return [image, *extra_files(directory, scene, spec.extras.split(",") if spec.extras else ()).values()]
+
+
 def _entries(directory: Path, spec: SplitSpec, parts: list[range], key: str) -> Iterator[str]:
-    """The scenes or the questions of all parts, as JSON; never more than a part in memory."""
+    """The scenes or the questions of all parts, as JSON."""
+    for entry in _read_entries(directory, spec, parts):
+        yield from map(json.dumps, entry["questions"] if key == "questions" else [entry["scene"]])
+
+
+def _read_entries(directory: Path, spec: SplitSpec, parts: list[range]) -> Iterator[dict[str, Any]]:
+    """{"scene", "questions"} of all images, and "annotations" where boxes are extras; at most a part in memory."""
     for indices in parts:
         path = _part_file(directory, spec, indices)
         for line in _read_part(path).splitlines()[1 : len(indices) + 1]:
             try:
                 entry = json.loads(line)
-                questions, scene = list(entry["questions"]), entry["scene"]
-                entries = questions if key == "questions" else [scene]
-                if not all(isinstance(each, dict) for each in entries):
-                    raise TypeError(f"an entry of {key} is not an object in braces")
+                annotations = list(entry["annotations"]) if "boxes" in spec.extras else []
+                for each in (entry["scene"], *entry["questions"], *annotations):
+                    if not isinstance(each, dict):
+                        raise TypeError("an entry is not an object in braces")
+                scene = entry["scene"]
+                if not (isinstance(scene["image_index"], int) and isinstance(scene["image_filename"], str)):
+                    raise TypeError("a scene does not name its image")
             except (ValueError, KeyError, TypeError) as error:
                 raise BcnError(f"{path} is damaged: remove it, and make its part again") from error
-            yield from map(json.dumps, entries)
+            yield entry
 
 
 def _make_part(task: tuple[Path, SplitSpec, int, range]) -> int:
@@ -242,15 +258,21 @@ def _make_part(task: tuple[Path, SplitSpec, int, range]) -> int:
     directory, spec, images, indices = task
     if _is_whole(directory, spec, indices):
         return len(indices)
-    lines = [json.dumps({"info": asdict(spec), "images": images})]
+    make_questions = find_grammar(spec.version)
+    rules, extras = spec.rules, spec.extras.split(",") if spec.extras else []
+    lines = [json.dumps({"info": spec.info, "images": images})]
     for index in indices:
-        scene = make_scene(index, split=spec.split, seed=spec.seed)
+        scene = make_scene(index, split=spec.split, seed=spec.seed, rules=rules)
         path = _image_file(directory, spec, index)
         if not path.exists():
             image = Image.fromarray(render_scene(scene, width=spec.size, height=spec.size))
             with atomic_write(path) as temporary:
                 image.save(temporary, format="PNG")
-        lines.append(json.dumps({"scene": scene, "questions": make_questions(scene, seed=spec.seed)}))
+        entry = {"scene": scene, "questions": make_questions(scene, seed=spec.seed)}
+        if extras:
+            annotations = write_extras(directory, scene, extras, width=spec.size, height=spec.size)
+            entry |= {"annotations": annotations} if "boxes" in extras else {}
+        lines.append(json.dumps(entry))
     with atomic_write(_part_file(directory, spec, indices)) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return len(indices)

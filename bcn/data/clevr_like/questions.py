@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bcn.data.clevr_like import grammar
 from bcn.data.clevr_like.grammar import Link, Noun
 from bcn.data.clevr_like.program import IllPosed, answer
+from bcn.data.clevr_like.rules import MAX_OBJECTS, values_of
 from bcn.data.clevr_like.scene import RELATIONS
 from bcn.data.random import RandomStream
 from bcn.data.vqa.clevr import ATTRIBUTES
@@ -48,7 +49,7 @@ _KIND_WEIGHTS |= {"query_size": 11, "query_color": 15, "query_material": 11, "qu
 _KIND_WEIGHTS |= {"equal_size": 7, "equal_color": 12, "equal_material": 7, "equal_shape": 7}
 _KINDS = tuple(kind for kind, weight in _KIND_WEIGHTS.items() for _ in range(weight))
 _YES_PROBABILITY = {"equal_size": 0.5, "equal_color": 0.8, "equal_material": 0.5, "equal_shape": 0.57}
-_COUNT_WEIGHTS = (2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+_COUNT_WEIGHTS = (2, *range(2, MAX_OBJECTS + 2))
 _ATTRIBUTE_COUNTS = (1, 1, 1, 2, 2, 2, 2, 3, 3, 4)
 """how many attributes a noun mentions, to choose from"""
 
@@ -61,11 +62,7 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
     >>> sorted(first)[:4]
     ['answer', 'image_filename', 'image_index', 'program']
     """
-    if not 1 <= len(scene["objects"]) <= len(_COUNT_WEIGHTS) - 1:
-        raise BcnError(
-            f"{scene['image_filename']} has {len(scene['objects'])} objects: accepted are 1 to "
-            f"{len(_COUNT_WEIGHTS) - 1}, as in CLEVR's scenes"
-        )
+    check_objects(scene)
     rng = RandomStream(seed, scene["split"], scene["image_index"], stream=1)
     questions: list[dict[str, Any]] = []
     for _ in range(40 * count):
@@ -84,6 +81,14 @@ def make_questions(scene: Scene, *, seed: int = 0, count: int = 10) -> list[dict
                 }
             )
     return questions
+
+
+def check_objects(scene: Scene) -> None:
+    """Refuse a scene without objects, or with more than questions count."""
+    if not 1 <= len(scene["objects"]) <= MAX_OBJECTS:
+        raise BcnError(
+            f"{scene['image_filename']} has {len(scene['objects'])} objects: accepted are 1 to {MAX_OBJECTS}"
+        )
 
 
 def _sample_answer(rng: RandomStream, scene: Scene, kind: str) -> str:
@@ -188,7 +193,7 @@ def _sample_values(
     values = {attribute: thing[attribute] for attribute in mask}
     if mask and not real and rng.integer(2):
         attribute = rng.choice(mask)
-        values[attribute] = rng.choice(ATTRIBUTES[attribute])
+        values[attribute] = rng.choice(values_of(scene)[attribute])
     return tuple(values.items())
 
 

@@ -1,43 +1,34 @@
-"""Scenes of clevr-like-v1: 3 to 10 objects on a plane, in the JSON of CLEVR's scenes.
+"""Scenes like CLEVR's: by default 3 to 10 objects on a plane, in the JSON of CLEVR's scenes.
 
 A scene is a function of (seed, split, index) and of nothing else: it is drawn from the raw bits of Philox, which are
 the same everywhere. The rules are the original's (Johnson et al. 2017): at least 0.25 between objects, at least 0.4
-between them along each of the four directions, so that no relation is ambiguous, and every object visible.
+between them along each of the four directions, so that no relation is ambiguous, and every object visible. Scenes of
+more than ten objects, which the original does not have, are closer together.
 """
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from bcn.data.clevr_like import camera
+from bcn.data.clevr_like.crowd import place_crowd
+from bcn.data.clevr_like.rules import CLEVR_RULES, COLORS, EXTENT, MATERIALS, SIZES, TUBE, SceneRules, radius_of
+from bcn.data.clevr_like.visibility import visible_pixels
 from bcn.data.random import RandomStream
-from bcn.data.vqa.clevr import ATTRIBUTES
+from bcn.errors import BcnError
 
-SHAPES, MATERIALS = ATTRIBUTES["shape"], ATTRIBUTES["material"]
-SIZES = {"large": 0.7, "small": 0.35}
-COLORS = {
-    "gray": (87, 87, 87),
-    "red": (173, 35, 35),
-    "blue": (42, 75, 215),
-    "green": (29, 105, 20),
-    "brown": (129, 74, 25),
-    "purple": (129, 38, 192),
-    "cyan": (41, 208, 208),
-    "yellow": (255, 238, 51),
-}
 RELATIONS = ("left", "right", "front", "behind")
 
-EXTENT = 3.0
-GAP = 0.25
-MARGIN = 0.4
+GAP, MARGIN = 0.25, 0.4
+"""least distances between objects, and between their centres along each direction"""
+CROWD = 10
+"""the most objects of a scene of the original; `crowd.py` places more"""
 EPSILON = 0.2
 """further than this along a direction counts as a relation, as in the original"""
+ATTEMPTS, CROWD_ATTEMPTS = 20_000, 200
+"""at placing all objects of a scene"""
 
-COARSE = 4
-"""visibility is counted on every fourth pixel of every fourth row"""
 VISIBLE = 200
 """pixels of 480 x 320 that every object shows"""
 
@@ -45,22 +36,35 @@ LIGHTS = ((5.74, -2.53, 3.89), (-4.72, -3.89, 2.97), (-1.10, 2.37, 5.46))
 """key, fill and back light, fitted to the ground and highlights of original images; each is jittered by up to 1"""
 
 
-def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, Any]:
+def make_scene(index: int, *, split: str = "train", seed: int = 0, rules: SceneRules = CLEVR_RULES) -> dict[str, Any]:
     """One scene.
+
+    Args:
+        rules: what its objects are drawn from.
 
     >>> scene = make_scene(0)
     >>> scene["image_filename"], 3 <= len(scene["objects"]) <= 10
     ('CLEVR_train_000000.png', True)
     """
     rng = RandomStream(seed, split, index)
-    count = 3 + rng.integer(8)
+    fewest, most = rules.objects
+    count = fewest + rng.integer(most - fewest + 1)
     towards = camera.directions()
-    while True:
+    attempts = ATTEMPTS if count <= CROWD else CROWD_ATTEMPTS
+    for _ in range(attempts):
         eye = [round(c + rng.uniform(-camera.JITTER, camera.JITTER), 4) for c in camera.POSITION]
         lights = [[round(c + rng.uniform(-1.0, 1.0), 4) for c in light] for light in LIGHTS]
-        objects = _place(rng, count, towards)
-        if objects and visible_pixels(objects, eye).min() >= VISIBLE:
+        if count > CROWD:
+            objects = place_crowd(rng, count, eye, towards, partial(_draw_object, rng, rules))
+        else:
+            objects = _place(rng, count, eye, towards, rules)
+        if objects:
             break
+    else:
+        raise BcnError(
+            f"scene {index} of {split} with seed {seed}: {attempts:,} attempts to place {count} objects, all apart and "
+            "visible, failed; ask for fewer with --objects, or take another seed"
+        )
     for thing, (column, row, depth) in zip(
         objects, camera.project(eye, [thing["3d_coords"] for thing in objects]).tolist(), strict=True
     ):
@@ -74,11 +78,14 @@ def make_scene(index: int, *, split: str = "train", seed: int = 0) -> dict[str, 
         "directions": towards,
         "camera": eye,
         "lights": lights,
+        **({"attributes": rules.attributes} if rules.attributes else {}),
     }
 
 
-def _place(rng: RandomStream, count: int, towards: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """`count` objects at the required distances, or none when 50 attempts to place one failed."""
+def _place(
+    rng: RandomStream, count: int, eye: list[float], towards: dict[str, list[float]], rules: SceneRules
+) -> list[dict[str, Any]]:
+    """`count` objects, all apart and visible, or none when 50 attempts to place one failed or one is hidden."""
     objects: list[dict[str, Any]] = []
     for _ in range(count):
         size = rng.choice(tuple(SIZES))
@@ -88,23 +95,28 @@ def _place(rng: RandomStream, count: int, towards: dict[str, list[float]]) -> li
                 break
         else:
             return []
-        objects.append(
-            {
-                "shape": rng.choice(SHAPES),
-                "color": rng.choice(tuple(COLORS)),
-                "size": size,
-                "material": rng.choice(MATERIALS),
-                "rotation": round(rng.uniform(0.0, 360.0), 4),  # CLEVR rng degrees and turns by as many radians
-                "3d_coords": [x, y, SIZES[size]],
-            }
-        )
-    return objects
+        objects.append(_draw_object(rng, rules, size, x, y))
+    return objects if visible_pixels(objects, eye).min() >= VISIBLE else []
+
+
+def _draw_object(rng: RandomStream, rules: SceneRules, size: str, x: float, y: float) -> dict[str, Any]:
+    colors = dict(rules.colors)
+    shape, color = rng.choice(rules.shapes), rng.choice(tuple(colors))
+    thing = {
+        "shape": shape,
+        "color": color,
+        "size": size,
+        "material": rng.choice(MATERIALS),
+        "rotation": round(rng.uniform(0.0, 360.0), 4),  # CLEVR draws degrees and turns by as many radians
+        "3d_coords": [x, y, round(SIZES[size] * TUBE, 4) if shape == "torus" else SIZES[size]],
+    }
+    return thing if colors[color] == COLORS.get(color) else thing | {"rgb": list(colors[color])}
 
 
 def _is_clear(x: float, y: float, radius: float, other: dict[str, Any], towards: dict[str, list[float]]) -> bool:
-    other_x, other_y, other_radius = other["3d_coords"]
+    other_x, other_y, _ = other["3d_coords"]
     dx, dy = x - other_x, y - other_y
-    if math.sqrt(dx * dx + dy * dy) < radius + other_radius + GAP:
+    if math.sqrt(dx * dx + dy * dy) < radius + radius_of(other) + GAP:
         return False
     return all(abs(dx * towards[name][0] + dy * towards[name][1]) >= MARGIN for name in ("right", "behind"))
 
@@ -116,47 +128,3 @@ def relationships(objects: Sequence[dict[str, Any]], towards: dict[str, list[flo
         along = [sum(p * d for p, d in zip(o["3d_coords"], towards[name], strict=True)) for o in objects]
         table[name] = [[j for j, b in enumerate(along) if b - a > EPSILON] for a in along]
     return table
-
-
-def visible_pixels(objects: Sequence[dict[str, Any]], eye: ArrayLike) -> np.ndarray:
-    """How many of 480 x 320 pixels show each object, counted on a coarse grid of rays from the camera."""
-    position = np.asarray(eye, float)
-    right, up, forward = camera.axes(position)
-    columns = np.arange(COARSE / 2, camera.WIDTH, COARSE)
-    rows = np.arange(COARSE / 2, camera.HEIGHT, COARSE)
-    depth = np.full((len(rows), len(columns)), np.inf)
-    shown = np.full(depth.shape, -1)
-    for number, thing in enumerate(objects):
-        column, row, distance = camera.project(position, thing["3d_coords"]).tolist()
-        reach = 2 * camera.FOCAL * thing["3d_coords"][2] / (distance - 1)
-        window = np.ix_(abs(rows - row) < reach, abs(columns - column) < reach)
-        x = (columns[window[1]] - camera.WIDTH / 2) / camera.FOCAL
-        y = (camera.HEIGHT / 2 - rows[window[0]]) / camera.FOCAL
-        ray = forward + x[..., None] * right + y[..., None] * up
-        hit = _first_hit(thing, position, ray)
-        nearer = hit < depth[window]
-        depth[window] = np.where(nearer, hit, depth[window])
-        shown[window] = np.where(nearer, number, shown[window])
-    return np.array([(shown == number).sum() for number in range(len(objects))]) * COARSE**2
-
-
-def _first_hit(thing: dict[str, Any], position: np.ndarray, ray: np.ndarray) -> np.ndarray:
-    """Where each ray hits the object, in units of the ray; infinity where it misses."""
-    radius = thing["3d_coords"][2]
-    angle = thing["rotation"]
-    turn = np.array([[math.cos(angle), math.sin(angle), 0], [-math.sin(angle), math.cos(angle), 0], [0, 0, 1]])
-    start = (turn * (position - np.array(thing["3d_coords"]))).sum(-1) / radius
-    ray = (ray[..., None, :] * turn).sum(-1) / radius
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = -(start + np.sign(ray)) / ray, (np.sign(ray) - start) / ray  # where it enters and leaves each slab
-        if thing["shape"] == "cube":
-            enter, leave = low.max(-1), high.min(-1)
-        else:
-            axes = 3 if thing["shape"] == "sphere" else 2  # the cylinder is a disc in x and y, and a slab in z
-            a = (ray[..., :axes] ** 2).sum(-1)
-            b = (ray[..., :axes] * start[:axes]).sum(-1)
-            root = np.sqrt(b * b - a * ((start[:axes] ** 2).sum() - 1))
-            enter, leave = (-b - root) / a, (-b + root) / a
-            if axes == 2:
-                enter, leave = np.maximum(enter, low[..., 2]), np.minimum(leave, high[..., 2])
-        return np.where(enter <= leave, enter, np.inf)

@@ -1,12 +1,14 @@
-"""Scenes of CLEVR's images, from `scenes/CLEVR_<split>_scenes.json`, the original's and clevr-like-v1's."""
+"""Scenes of CLEVR's images, from `scenes/CLEVR_<split>_scenes.json`, the original's and ours: to train on or render."""
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bcn.data.clevr_like.camera import HEIGHT, WIDTH
-from bcn.data.clevr_like.scene import RELATIONS
+from bcn.data.clevr_like.camera import HEIGHT, WIDTH, locate
+from bcn.data.clevr_like.rules import COLORS, MATERIALS, SHAPES
+from bcn.data.clevr_like.scene import LIGHTS, RELATIONS
 from bcn.data.vqa.clevr import ATTRIBUTES
 from bcn.data.vqa.json_stream import stream_list
 from bcn.data.vqa.layouts import training_split
@@ -14,7 +16,9 @@ from bcn.data.vqa.question import parse_path
 from bcn.errors import BcnError
 
 MAX_OBJECTS = 16
-"""of a scene: a set of them is kept as the bits of a uint16"""
+"""of a scene that supervises training: a set of them is kept as the bits of a uint16"""
+MAX_DRAWN, MAX_AWAY = 100, 1000.0
+"""objects of a scene that is rendered, and coordinates of what is in it"""
 
 
 def scene_file(directory: Path) -> Path:
@@ -44,6 +48,61 @@ def read_scenes(path: Path) -> Iterator[dict[str, Any]]:
                 "relationships as CLEVR's scenes do; get the file again"
             )
         yield scene
+
+
+def read_drawable_scenes(path: Path) -> Iterator[dict[str, Any]]:
+    """The scenes of a file that are to be rendered: any of our shapes and colors, relationships or not.
+
+    A scene that names no split is of the split "scenes".
+    """
+    for position, scene in enumerate(stream_list(path, "scenes")):
+        if not _is_drawable(scene):
+            raise BcnError(
+                f"{path}, scene {position}: it cannot be rendered; it needs image_index, image_filename, 1 to "
+                f"{MAX_DRAWN} objects, each with shape ({', '.join(SHAPES)}), material ({', '.join(MATERIALS)}), color "
+                f"({', '.join(COLORS)}, or any with rgb), rotation and 3d_coords, and camera, or pixel_coords of its "
+                "objects"
+            )
+        yield scene | {"split": scene.get("split", "scenes")}
+
+
+def _is_drawable(scene: dict[str, Any]) -> bool:
+    try:
+        parse_path(scene, "image_filename")
+        things, lights = scene["objects"], scene.get("lights")
+        if not (
+            type(scene["image_index"]) is int
+            and 0 <= scene["image_index"] < 1 << 48
+            and re.fullmatch(r"\w{1,64}", scene.get("split", "scenes"))
+            and isinstance(things, list)
+            and 1 <= len(things) <= MAX_DRAWN
+            and all(map(_is_drawable_object, things))
+            and (not lights or (len(lights) == len(LIGHTS) and all(_is_place(light) for light in lights)))
+        ):
+            return False
+        eye: Any = scene.get("camera")
+        if not eye and all(_is_point(t["pixel_coords"]) and max(map(abs, t["pixel_coords"])) < 1e6 for t in things):
+            eye = locate(things)
+        return _is_place(eye) and eye[0] ** 2 + eye[1] ** 2 > 0
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return False
+
+
+def _is_drawable_object(thing: Any) -> bool:
+    rgb = thing.get("rgb")
+    return (
+        thing["shape"] in SHAPES
+        and thing["material"] in MATERIALS
+        and (thing["color"] in COLORS if rgb is None else isinstance(thing["color"], str))
+        and (rgb is None or (len(rgb) == 3 and all(type(level) is int and 0 <= level <= 255 for level in rgb)))
+        and _is_place(thing["3d_coords"])
+        and thing["3d_coords"][2] >= 1e-3
+        and _is_number(thing["rotation"])
+    )
+
+
+def _is_place(value: Any) -> bool:
+    return _is_point(value) and all(abs(number) <= MAX_AWAY for number in value) and any(value)
 
 
 def _is_scene(scene: dict[str, Any]) -> bool:

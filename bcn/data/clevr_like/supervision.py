@@ -9,7 +9,10 @@ compares: its first and its second referents. Programs run over scenes give them
 2 x 16 possible roles: it is one of the first, or of the second referents, and where the question asks for an attribute,
 it has one of 15 values. Background points have no role.
 
-N images, T most points of an image, U questions; B images of a batch, c cells and Q questions about each, R roles.
+Steps (`bcn.data.clevr_like.steps`) are the sets of objects on the way to the referents, first and second too.
+
+N images, T most points of an image, U questions; B images of a batch, c cells and Q questions about each, R roles, S
+steps.
 """
 
 import hashlib
@@ -20,9 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from bcn.data.clevr_like.program import Scene, run
 from bcn.data.clevr_like.scene_files import object_centres, read_scenes, scene_file
+from bcn.data.clevr_like.steps import find_steps
 from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset
 from bcn.data.device_images import take_images
 from bcn.data.vqa.clevr import ATTRIBUTES, Program
@@ -52,8 +57,8 @@ class AnnotatedDataset(QuestionDataset):
     def object_supervision(self, grid: tuple[int, int]) -> "ObjectDataset":
         return open_objects(self.directory, self, grid)
 
-    def referent_supervision(self) -> "ReferentDataset":
-        return open_referents(self.directory, self)
+    def referent_supervision(self, *, steps: int = 0) -> "ReferentDataset":
+        return open_referents(self.directory, self, steps=steps)
 
 
 def open_annotated(name: str, split: str, *, data: str | Path | None = None, **options: Any) -> AnnotatedDataset:
@@ -88,26 +93,10 @@ class ObjectDataset(Dataset):
     def __len__(self) -> int:
         return len(self.number)
 
-    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
         index = np.asarray(index, np.intp)
-        centre_BT2, value_BTA, (rows, columns) = self.centre[index], self.value[index], self.grid
-        row, step = np.divmod(np.arange(rows * columns // CELL_STRIDE), columns // CELL_STRIDE)
-        column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
-        cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
-        inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
-        exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
-        attribute_BT4 = np.broadcast_to(np.arange(1, len(KINDS)), value_BTA.shape)
-        kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BT4.reshape(len(index), -1)], axis=1)
-        place_BQ2 = np.concatenate(
-            [(cell_Bc2 + 0.5) / (columns, rows), centre_BT2.repeat(value_BTA.shape[2], axis=1)], axis=1
-        )
-        answer_BQ = np.concatenate([exists_Bc, value_BTA.reshape(len(index), -1)], axis=1)
-        return Batch(
-            image=take_images(self.base.image, self.number[index]),
-            answer=torch.from_numpy(answer_BQ),
-            question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
-            kind=torch.from_numpy(kind_BQ),
-        )
+        image_BCHW = take_images(self.base.image, self.number[index])
+        return ask_about_objects(image_BCHW, self.centre[index], self.value[index], index, self.grid)
 
     def on_device(self, device: torch.device, limit: int) -> "ObjectDataset":
         return replace(self, base=self.base.on_device(device, limit))
@@ -120,21 +109,52 @@ class ObjectDataset(Dataset):
         return digest.hexdigest()
 
 
+def ask_about_objects(
+    image_BCHW: Tensor, centre_BT2: np.ndarray, value_BTA: np.ndarray, index: np.ndarray, grid: tuple[int, int]
+) -> Batch:
+    """The questions of object supervision about some images; their indices decide about which cells."""
+    rows, columns = grid
+    row, step = np.divmod(np.arange(rows * columns // CELL_STRIDE), columns // CELL_STRIDE)
+    column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
+    cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
+    inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
+    exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
+    attribute_BT4 = np.broadcast_to(np.arange(1, len(KINDS)), value_BTA.shape)
+    kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BT4.reshape(len(index), -1)], axis=1)
+    place_BQ2 = np.concatenate(
+        [(cell_Bc2 + 0.5) / (columns, rows), centre_BT2.repeat(value_BTA.shape[2], axis=1)], axis=1
+    )
+    answer_BQ = np.concatenate([exists_Bc, value_BTA.reshape(len(index), -1)], axis=1)
+    return Batch(
+        image=image_BCHW,
+        answer=torch.from_numpy(answer_BQ),
+        question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
+        kind=torch.from_numpy(kind_BQ),
+    )
+
+
 def open_objects(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -> ObjectDataset:
     """Object supervision for the images of a training split, in cells of a grid of so many rows and columns."""
     scenes = _read_training_scenes(directory, train)
     most = max(len(scene["objects"]) for scene in scenes.values())
-    centre, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), IGNORE_INDEX)
-    for image, number in enumerate(sorted(scenes)):
-        objects = scenes[number]["objects"]
-        centre[image, : len(objects)] = object_centres(scenes[number])
-        value[image, : len(objects)] = [[ANSWERS.index(thing[name]) for name in ATTRIBUTES] for thing in objects]
+    centre, value = label_objects([scenes[number] for number in sorted(scenes)], most)
     return ObjectDataset(train, np.array(sorted(scenes)), centre, value, grid)
+
+
+def label_objects(scenes: Sequence[Scene], most: int) -> tuple[np.ndarray, np.ndarray]:
+    """`ObjectDataset.centre` and `.value` of scenes with at most so many objects."""
+    centre, value = np.zeros((len(scenes), most, 2)), np.full((len(scenes), most, len(ATTRIBUTES)), IGNORE_INDEX)
+    for image, scene in enumerate(scenes):
+        objects = scene["objects"]
+        centre[image, : len(objects)] = object_centres(scene)
+        value[image, : len(objects)] = [[ANSWERS.index(thing[name]) for name in ATTRIBUTES] for thing in objects]
+    return centre, value
 
 
 @dataclass(eq=False, kw_only=True)
 class ReferentDataset(QuestionDataset):
-    """Images with questions in words; `Batch.auxiliary` has points of each image and their roles in each question."""
+    """Images with questions in words; `Batch.auxiliary` has points of each image, their roles in each question and,
+    where there are any, its steps."""
 
     point: np.ndarray
     """(N, T, 2) x and y of the objects' centres, then of background points; NaN where there are fewer"""
@@ -144,9 +164,11 @@ class ReferentDataset(QuestionDataset):
     """(U, 2) bit t is set where object t is one of the first, and of the second referents"""
     attribute: np.ndarray
     """(U,) the attribute that is asked for; -1 for none"""
+    steps: np.ndarray
+    """(U, S, 2) as `referents`, of each step"""
 
-    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
-        batch, rows = super().__getitem__(index), self.rows[np.asarray(index, np.intp)]
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
+        batch, rows = super().batch(index), self.rows[np.asarray(index, np.intp)]
         question_BQ, _ = self._questions(rows)
         attribute_BQ = self.attribute[question_BQ]
         referent_BQT2 = self.referents[question_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None] & 1
@@ -158,43 +180,62 @@ class ReferentDataset(QuestionDataset):
             "point": torch.from_numpy(self.point[rows[:, 0]]),
             "role": torch.from_numpy(role_BQT2r.astype(np.float32)).flatten(-2),
         }
+        if self.steps.shape[1]:
+            step_BQTS2 = self.steps[question_BQ][:, :, None] >> np.arange(self.point.shape[1])[:, None, None] & 1
+            auxiliary["step"] = torch.from_numpy(step_BQTS2.astype(np.float32))
         return batch._replace(auxiliary=auxiliary)
 
     def checksum(self) -> str:
         digest = hashlib.sha256(super().checksum().encode())
-        for array in (self.point, self.value, self.referents, self.attribute):
+        for array in (self.point, self.value, self.referents, self.attribute, self.steps):  # no steps, no bytes
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
 
-def open_referents(directory: Path, train: QuestionDataset) -> ReferentDataset:
-    """A training split with the referents that its programs, run over its scenes, give."""
+def open_referents(directory: Path, train: QuestionDataset, *, steps: int = 0) -> ReferentDataset:
+    """A training split with the referents that its programs, run over its scenes, give, and so many steps to them."""
     scenes = _read_training_scenes(directory, train)
     most = max(len(scene["objects"]) for scene in scenes.values())
     point_NT2 = np.full((len(train.files), most + BACKGROUND_POINTS, 2), np.nan, np.float32)
     value_NT4 = np.zeros((*point_NT2.shape[:2], len(ATTRIBUTES)), np.int8)
     for number, scene in scenes.items():
-        objects = object_centres(scene)
-        points = [*objects, *_background_points(objects, number)]
-        point_NT2[number, : len(points)] = points
-        value_NT4[number, : len(objects)] = [
-            [VALUES.index(thing[name]) for name in ATTRIBUTES] for thing in scene["objects"]
-        ]
-    bits = np.zeros((len(train.question), SETS), np.uint16)  # in the order of the file
+        point_NT2[number], value_NT4[number] = label_points(scene, number, most)
+    bits = np.zeros((len(train.question), 1 + steps, SETS), np.uint16)  # in the order of the file
     path = questions_file(directory, str(training_split(directory)))
     scene_of = {scene["image_filename"]: scene for scene in scenes.values()}
     for position, entry in enumerate(stream_list(path, "questions")):
         if position < len(bits) and (scene_or_none := scene_of.get(str(entry.get("image_filename")))):
-            bits[position] = _referent_bits(path, position, entry, scene_or_none)
+            bits[position] = _referent_bits(path, position, entry, scene_or_none, steps)
+    return with_referents(train, point_NT2, value_NT4, bits[train.position])
+
+
+def label_points(scene: Scene, number: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """`ReferentDataset.point` and `.value` of one image, with at most so many objects.
+
+    Args:
+        number: of the image, which decides about its background points.
+    """
+    point_T2 = np.full((most + BACKGROUND_POINTS, 2), np.nan, np.float32)
+    value_T4 = np.zeros((len(point_T2), len(ATTRIBUTES)), np.int8)
+    objects = object_centres(scene)
+    points = [*objects, *_background_points(objects, number)]
+    point_T2[: len(points)] = points
+    value_T4[: len(objects)] = [[VALUES.index(thing[name]) for name in ATTRIBUTES] for thing in scene["objects"]]
+    return point_T2, value_T4
+
+
+def with_referents(dataset: QuestionDataset, point: np.ndarray, value: np.ndarray, bits: np.ndarray) -> ReferentDataset:
+    """A data set with these arrays of `ReferentDataset`; `bits` has the referents of each question, then its steps."""
     # query_size and equal_size ask for a size; some kinds for no attribute
-    names = [kind.partition("_")[2] for kind in train.kinds]
+    names = [kind.partition("_")[2] for kind in dataset.kinds]
     attribute = np.array([list(ATTRIBUTES).index(name) if name in ATTRIBUTES else -1 for name in names])
     return ReferentDataset(
-        **_fields(train),
-        point=point_NT2,
-        value=value_NT4,
-        referents=bits[train.position],
-        attribute=attribute[train.kind],
+        **_fields(dataset),
+        point=point,
+        value=value,
+        referents=bits[:, 0],
+        attribute=attribute[dataset.kind],
+        steps=bits[:, 1:],
     )
 
 
@@ -223,16 +264,22 @@ def _background_points(objects: list[tuple[float, float]], number: int) -> list[
     return points[:BACKGROUND_POINTS]
 
 
-def _referent_bits(path: Path, place: int, entry: dict[str, Any], scene: Scene) -> list[int]:
-    """Each set of referents as a number, one bit for each object."""
+def referent_bits(program: Program, scene: Scene, steps: int) -> list[list[int]]:
+    """Each set of referents as a number, one bit for each object; then those of each step."""
+    return [
+        [sum(1 << thing for thing in objects) for objects in (*sets, [], [])[:SETS]]
+        for sets in (find_referents(program, scene), *find_steps(program, scene, steps))
+    ]
+
+
+def _referent_bits(path: Path, place: int, entry: dict[str, Any], scene: Scene, steps: int) -> list[list[int]]:
     if not entry.get("program"):
         raise BcnError(
             f"{path}, question {place}: it has no program, which referent supervision needs; train with "
             "auxiliary.referent_epochs=0"
         )
     try:
-        referents = find_referents(entry["program"], scene)
-        return [sum(1 << thing for thing in objects) for objects in (*referents, [], [])[:SETS]]
+        return referent_bits(entry["program"], scene, steps)
     except (LookupError, TypeError, AttributeError, BcnError) as error:
         raise BcnError(f"{path}, question {place}: its program does not fit its scene ({error})") from error
 

@@ -1,13 +1,13 @@
 """Synthetic data in place of a data set that is missing, to measure how long a training step takes.
 
-Questions are clevr-like-v1's, about as long as CLEVR's; images are noise.
+Questions are those of clevr-like-v2 where they stand for it, otherwise clevr-like-v1's; images are noise.
 """
 
 import numpy as np
 
-from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.grammars import GRAMMARS
 from bcn.data.clevr_like.scene import make_scene
-from bcn.data.vqa.clevr import ANSWERS, KINDS, kind_of
+from bcn.data.vqa.clevr import ANSWERS, CLEVR_LIKE, KINDS, kind_of
 from bcn.data.vqa.dataset import MAX_QUESTIONS, QuestionDataset
 from bcn.data.vqa.sources import SOURCES
 from bcn.data.vqa.vocabulary import Vocabulary, tokenize
@@ -22,7 +22,7 @@ def synthetic_questions(name: str, *, images: int | None = None) -> QuestionData
     >>> len(dataset), dataset[[0, 1]].answer.shape
     (69000, torch.Size([2, 10]))
     """
-    size = SOURCES[name].size
+    size, make_questions = SOURCES[name].size, GRAMMARS.get(name.removesuffix("-224"), GRAMMARS[CLEVR_LIKE])
     questions_of = [make_questions(make_scene(index), count=MAX_QUESTIONS) for index in range(SCENES)]
     flat = [question for questions in questions_of for question in questions]
     vocabulary = Vocabulary.from_words(word for question in flat for word in tokenize(question["question"]))

@@ -7,16 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bcn.data.clevr_like.questions import make_questions
+from bcn.data.clevr_like.grammars import find_grammar
 from bcn.data.clevr_like.scene_files import read_scenes
-from bcn.data.vqa.clevr import is_clevr_like
+from bcn.data.vqa.clevr import CLEVR_LIKE, find_clevr_like
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.load import open_questions
 from bcn.data.vqa.vocabulary import Vocabulary
 from bcn.errors import BcnError
 from bcn.io import atomic_write, cache_root, data_root
 
-NAME = "clevr-transfer-v1"
 FOLDERS = ("clevr", "CLEVR_v1.0", ".")
 
 
@@ -25,8 +24,8 @@ def find_originals(data: str | Path | None = None, split: str = "val") -> dict[P
     root = data_root(data)
     files = [file for folder in FOLDERS for file in sorted((root / folder).glob(f"scenes/CLEVR_{split}_scenes*.json"))]
     for file in files:
-        if is_clevr_like(file):
-            raise BcnError(f"{file} is of clevr-like-v1, not of original images: ask about its images with `bcn eval`")
+        if version := find_clevr_like(file):
+            raise BcnError(f"{file} is of {version}, not of original images: ask about its images with `bcn eval`")
         folder = file.parent.parent.resolve() / "images" / split
         scenes = {folder / scene["image_filename"]: scene | {"split": split} for scene in read_scenes(file)}
         if existing := {path: scene for path, scene in scenes.items() if path.is_file()}:
@@ -46,15 +45,18 @@ def open_transfer(
     split: str = "val",
     size: int = 128,
     questions: int = 40,
+    grammar: str = CLEVR_LIKE,
 ) -> QuestionDataset:
     """The original images that exist, each with questions, in the words and answers of a model.
 
     Args:
         questions: about each image.
+        grammar: whose questions, clevr-like-v1's or clevr-like-v2's.
     """
+    make_questions, name = find_grammar(grammar), grammar.replace("like", "transfer")
     originals = find_originals(data, split)
     entries = [question for scene in originals.values() for question in make_questions(scene, count=questions)]
-    directory = cache_root() / NAME / "made"
+    directory = cache_root() / name / "made"
     path, text = (
         directory / "questions" / f"CLEVR_{split}_questions.json",
         json.dumps({"info": {}, "questions": entries}),
@@ -70,5 +72,5 @@ def open_transfer(
         answers=answers,
         image_root=next(iter(originals)).parents[2],
     )
-    dataset.name = NAME
+    dataset.name = name
     return dataset

@@ -48,17 +48,18 @@ def _unpacked(
     elements: Iterator[tuple[int, memoryview]], order: str, max_bytes: int
 ) -> Iterator[tuple[int, memoryview]]:
     """Elements, and those within compressed ones, which hold no further compressed ones."""
+    left = max_bytes
     for kind, body in elements:
         if kind != COMPRESSED:
             yield kind, body
             continue
         stream = zlib.decompressobj()
-        content = stream.decompress(body, max_bytes)
+        content = stream.decompress(body, left + 1)  # a bound of 0 would be none
+        if len(content) > left:
+            raise ValueError(f"it unpacks to more than the {max_bytes:,} bytes that are accepted")
         if not stream.eof:
-            if stream.unconsumed_tail:
-                raise ValueError(f"it unpacks to more than the {max_bytes:,} bytes that are accepted")
             raise IndexError("a compressed element ends too early")
-        max_bytes -= len(content)
+        left -= len(content)
         yield from _elements(memoryview(content), order)
 
 

@@ -6,7 +6,6 @@ docs/reference/sort-of-clevr.md specifies it.
 from bcn.data.sort_of_clevr.dataset import (
     FEWER_OBJECTS,
     LEGACY,
-    SPLITS,
     STREAM,
     V1,
     VERSIONS,
@@ -15,6 +14,7 @@ from bcn.data.sort_of_clevr.dataset import (
     make_sort_of_clevr,
 )
 from bcn.data.sort_of_clevr.drawing import RGB, draw_scenes
+from bcn.data.sort_of_clevr.generated import SPLITS
 from bcn.data.sort_of_clevr.questions import ANSWERS, KINDS, answer_all, question_bits
 from bcn.data.sort_of_clevr.scene import COLOURS, SHAPES, Scenes
 from bcn.data.sort_of_clevr.sentences import from_sentence, to_sentence

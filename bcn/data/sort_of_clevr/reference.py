@@ -122,9 +122,15 @@ def scene_legacy(seed: int) -> list[Thing]:
 
 
 def draw(scene: list[Thing]) -> np.ndarray:
+    return draw_things(enumerate(scene))
+
+
+def draw_things(things: Iterable[tuple[int, Thing]]) -> np.ndarray:
+    """Things, each with its colour."""
     image = Image.new("RGB", (75, 75), (255, 255, 255))
     pen = ImageDraw.Draw(image)
-    for thing, rgb in zip(scene, RGB, strict=True):
+    for colour, thing in things:
+        rgb = RGB[colour]
         if thing.circle:
             pen.bitmap((thing.x - 5, thing.y - 5), DISC, rgb)
         else:

@@ -7,13 +7,13 @@ N samples, Q questions about each.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from bcn.data.device_images import Images
 from bcn.data.random import splitmix64
 from bcn.data.sort_of_clevr.drawing import draw_scenes
+from bcn.data.sort_of_clevr.generated import Samples
 from bcn.data.sort_of_clevr.questions import (
     LEGACY_OWN_DISTANCE,
     answer_all,
@@ -25,15 +25,6 @@ from bcn.data.sort_of_clevr.scene import OBJECTS, Scenes, scenes_legacy, scenes_
 from bcn.errors import BcnError
 
 Questions = Literal["sampled", "all"]
-
-
-class Samples(NamedTuple):
-    image: Images
-    """(N, 3, 75, 75) uint8"""
-    number: np.ndarray
-    """(N, Q) uint8, the number of each question, 0 to 35"""
-    answer: np.ndarray
-    """(N, Q) uint8, index in ANSWERS"""
 
 
 class SampleGenerator:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bcn.data.baselines import guess
 from bcn.data.decode import decode_image
 from bcn.data.vqa import jsonl
 from bcn.data.vqa.layouts import is_own, list_splits, questions_file, read_questions
@@ -27,14 +28,53 @@ class Summary:
     words: set[str] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
     unanswered: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    asked: dict[tuple[Path, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    """the answers to a question about an image"""
+    by_question: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """how often each answer is given to a question, whatever the image"""
 
     def add(self, question: Question) -> None:
+        self.kinds[question.kind or jsonl.OTHER_KIND] += 1
+        if question.answer is not None:
+            text = " ".join(tokenize(question.text))
+            self.asked[question.image, text].add(question.answer)
+            self.by_question[text][question.answer] += 1
         self.files.add(question.image)
         self.words.update(tokenize(question.text))
         if question.answer is None:
             self.unanswered += 1
         else:
             self.answers[question.answer] += 1
+
+
+def describe_questions(root: Path) -> list[str]:
+    """What a directory holds, in sentences: amounts, kinds, answers, and how far answers go without the images."""
+    splits = (_read_own(root) if is_own(root) else _read_clevr(root))[0]
+    lines = []
+    for split, summary in sorted(splits.items()):
+        questions = sum(summary.kinds.values())
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in summary.kinds.most_common())
+        lines.append(f"{split}: {len(summary.files):,} images, {questions:,} questions ({kinds})")
+        if total := sum(summary.answers.values()):
+            common = ", ".join(f"{answer} {100 * n / total:.0f} %" for answer, n in summary.answers.most_common(5))
+            lines.append(f"{split}: {len(summary.answers)} answers, of which {common}")
+    learned = next((splits[split] for split in ("train", "trainA") if split in splits), None)
+    for split in ("val", "test"):
+        if learned is not None and learned.answers and split in splits and splits[split].answers:
+            always, per_question = _baselines(learned, splits[split])
+            lines.append(
+                f"{split}: always the most frequent answer is right for {100 * always:.1f} %, that of the same "
+                f"question in training for {100 * per_question:.1f} %: a model has to beat both"
+            )
+    return lines
+
+
+def _baselines(learned: Summary, split: Summary) -> tuple[float, float]:
+    """The accuracy of the majority answer of training, and of the majority answer to each question there."""
+    total = sum(split.answers.values())
+    always, per_question = guess(learned.by_question, split.by_question)
+    return always / total, per_question / total
 
 
 def check_questions(root: Path) -> list[str]:
@@ -51,6 +91,7 @@ def check_questions(root: Path) -> list[str]:
         problems += _check_names(root, splits)
     problems += _check_training(training, splits[training])
     for split, summary in sorted(splits.items()):
+        problems += _check_contradictions(split, summary)
         problems += _check_answered(split, summary, required=split in (training, "val"))
         if split != training:
             problems += _check_known(split, summary, training, splits[training])
@@ -76,6 +117,16 @@ def _check_training(split: str, summary: Summary) -> list[str]:
     ]
 
 
+def _check_contradictions(split: str, summary: Summary) -> list[str]:
+    """The same question about the same image with different answers."""
+    found = [
+        f"{image}: {text}? {' / '.join(sorted(answers))}"
+        for (image, text), answers in summary.asked.items()
+        if len(answers) > 1
+    ]
+    return _problem(f"{len(found)} questions of {split} contradict others", found, "give each one answer")
+
+
 def _check_answered(split: str, summary: Summary, *, required: bool) -> list[str]:
     if summary.unanswered and summary.answers:
         return [f"{summary.unanswered} questions of {split} have no answer: give them one, or take them out"]
@@ -96,10 +147,10 @@ def _check_known(split: str, summary: Summary, training: str, learned: Summary) 
 
 def _read_own(root: Path) -> tuple[dict[str, Summary], list[str]]:
     splits: dict[str, Summary] = defaultdict(Summary)
-    broken = []
+    broken, tests = [], jsonl.holds_out_test(root)
     for number, line in jsonl.read_lines(root):
         try:
-            split, question = jsonl.parse_line(root / jsonl.FILE, number, line)
+            split, question = jsonl.parse_line(root / jsonl.FILE, number, line, tests=tests)
             splits[split].add(question)
         except BcnError as error:
             broken.append(str(error))

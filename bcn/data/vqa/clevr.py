@@ -1,4 +1,4 @@
-"""CLEVR's format (Johnson et al., 2017), also CoGenT's and clevr-like-v1's: its words, its answers, its question files.
+"""CLEVR's format (Johnson et al., 2017), also CoGenT's and clevr-like's: its words, its answers, its question files.
 
 A directory has `images/<split>/*.png` and `questions/CLEVR_<split>_questions.json`. A question may have a program, a
 list of nodes {"function": "filter_color", "inputs": [0], "value_inputs": ["red"]}, whose last function is its kind.
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bcn.data.vqa.json_stream import stream_list
-from bcn.data.vqa.question import Question, parse_path, parse_question, parse_text, reason
+from bcn.data.vqa.question import Question, parse_name, parse_path, parse_question, reason
 from bcn.errors import BcnError, did_you_mean
 
-CLEVR, CLEVR_LIKE = "clevr-v1.0", "clevr-like-v1"
+CLEVR, CLEVR_LIKE, CLEVR_LIKE_V2 = "clevr-v1.0", "clevr-like-v1", "clevr-like-v2"
+CLEVR_CUSTOM = "clevr-like-custom"
+"""scenes of other shapes, colors or numbers of objects than CLEVR's"""
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "size": ("large", "small"),
     "color": ("gray", "red", "blue", "green", "brown", "purple", "cyan", "yellow"),
@@ -64,11 +66,12 @@ def clevr_questions_file(directory: Path, split: str) -> Path:
     return directory / "questions" / f"CLEVR_{split}_questions.json"
 
 
-def is_clevr_like(path: Path) -> bool:
-    """Whether a file of scenes or questions belongs to clevr-like-v1, which its first lines say."""
+def find_clevr_like(path: Path) -> str | None:
+    """The version of clevr-like that a file of scenes or questions belongs to, which its first lines say."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return CLEVR_LIKE in file.read(1000)
+            start = file.read(1000)
+            return next((name for name in (CLEVR_CUSTOM, CLEVR_LIKE, CLEVR_LIKE_V2) if name in start), None)
     except OSError as error:
         raise BcnError(f"cannot read {path}: {error.strerror}; give a file of scenes or questions") from error
 
@@ -87,7 +90,7 @@ def read_clevr(directory: Path, split: str) -> Iterator[Question]:
 
 def _parse_entry(split: str, position: int, entry: dict[str, Any]) -> Question:
     image = Path("images") / split / parse_path(entry, "image_filename")
-    answer = None if entry.get("answer") is None else parse_text(entry, "answer")
+    answer = None if entry.get("answer") is None else parse_name(entry, "answer")
     if not isinstance(number := entry.get("question_index", position), int):
         raise TypeError('"question_index" is not a whole number')
     if not 0 <= number < 1 << 63:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset, Preprocessing
 from bcn.data.device_images import Images, images_on_device, take_images
-from bcn.data.images import random_crop, repeat_edges
+from bcn.data.images import random_crop, random_zoom, repeat_edges
 from bcn.data.vqa.clevr import FAMILIES, KINDS
 from bcn.data.vqa.embeddings import load_glove
 from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, Vocabulary
@@ -58,6 +58,10 @@ class QuestionDataset(Dataset):
     """(N,) names of the image files, if there are any"""
     preprocessing: Preprocessing = CLEVR_PREPROCESSING
     augments = True
+    zoom: float = 0.0
+    """by how much augmentation makes an image smaller at most, see `random_zoom`"""
+    mirror: bool = False
+    """whether augmentation mirrors images whose questions are not CLEVR's"""
 
     @property
     def question_groups(self) -> dict[str, slice]:
@@ -76,7 +80,7 @@ class QuestionDataset(Dataset):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
         rows = self.rows[np.asarray(index, np.intp)]
         index_BQ, asked_BQ = self._questions(rows)
         question_BQL = np.where(asked_BQ[..., None], self.question[index_BQ], PADDING)
@@ -103,23 +107,30 @@ class QuestionDataset(Dataset):
     def on_device(self, device: torch.device, limit: int) -> "QuestionDataset":
         return replace(self, image=images_on_device(self.image, device, limit))
 
+    def allow_mirroring(self) -> "QuestionDataset":
+        if not {"left", "right"} <= set(self.vocabulary.words):
+            raise BcnError(f"no question of {self.name} has the words left and right: train with mirror=false")
+        return replace(self, mirror=True)
+
     def questions(self, row: int) -> range:
         """The questions of a row, as indices of `question`, `answer` and so on."""
         _, start, count = self.rows[row].tolist()
         return range(start, start + count)
 
     def augment(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """Translate each image by up to a 16th of its size, its edge repeated.
+        """Translate each image by up to a 16th of its size, its edge repeated, after making it smaller by `zoom`.
 
-        With CLEVR's questions, mirror half of the images, and swap "left" and "right" in the questions about them.
+        With CLEVR's questions, or where `mirror` allows it, mirror half of the images, and swap "left" and "right" in
+        the questions about them and in the answers.
         """
         padding, words = batch.image.shape[2] // 16, self.vocabulary.words
-        moved_BCHW, by_B2 = random_crop(repeat_edges(batch.image, padding), padding, generator)
+        image_BCHW = random_zoom(batch.image, self.zoom, generator) if self.zoom else batch.image
+        moved_BCHW, by_B2 = random_crop(repeat_edges(image_BCHW, padding), padding, generator)
         auxiliary = batch.auxiliary
         if auxiliary is not None:
             auxiliary = auxiliary | {"point": auxiliary["point"] + by_B2[:, None] / batch.image.shape[2]}
         batch = batch._replace(image=moved_BCHW, auxiliary=auxiliary)
-        if self.kinds != KINDS or not {"left", "right"} <= set(words):
+        if not (self.kinds == KINDS or self.mirror) or not {"left", "right"} <= set(words):
             return batch
         assert batch.question is not None
         left, right = (words.index(side) + NUM_SPECIAL for side in ("left", "right"))
@@ -129,10 +140,16 @@ class QuestionDataset(Dataset):
             x_BT, y_BT = auxiliary["point"].unbind(-1)
             point_BT2 = torch.stack([x_BT.where(~mirrored_B11[..., 0], 1 - x_BT), y_BT], dim=-1)
             auxiliary = auxiliary | {"point": point_BT2}
+        answer_BQ = batch.answer
+        if {"left", "right"} <= set(self.answers):
+            left, right = (self.answers.index(side) for side in ("left", "right"))
+            swapped_BQ = answer_BQ.where(answer_BQ != left, right).where(answer_BQ != right, left)
+            answer_BQ = swapped_BQ.where(mirrored_B11[..., 0], answer_BQ)
         on_image_B111 = mirrored_B11[..., None].to(moved_BCHW.device, non_blocking=True)
         return batch._replace(
             image=moved_BCHW.flip(3).where(on_image_B111, moved_BCHW),
             question=swapped_BQL.where(mirrored_B11, batch.question),
+            answer=answer_BQ,
             auxiliary=auxiliary,
         )
 

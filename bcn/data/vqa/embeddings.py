@@ -65,4 +65,6 @@ def _from_package(words: Sequence[str], root: Path) -> np.ndarray:
     for row, word in enumerate(words):
         if word in index:
             embeddings[row] = table[index[word]]
+            if not np.isfinite(embeddings[row]).all():
+                raise BcnError(f"{folder} has a number for {word!r} that is not finite; install the package again")
     return embeddings

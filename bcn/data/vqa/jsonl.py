@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from bcn.data.vqa.question import Question, parse_path, parse_question, parse_text, reason
+from bcn.data.vqa.question import Question, parse_name, parse_path, parse_question, reason
 from bcn.errors import BcnError
 
 FILE = "questions.jsonl"
@@ -21,6 +21,12 @@ OTHER_KIND = "other"
 """the kind of a question that names none, where others do"""
 RESERVED_KINDS = ("all", "localisation")
 """names of metrics that are reported beside those of the kinds"""
+
+
+TENTH = 26
+"""of the 256 values of a byte"""
+TEST_FROM = 500
+"""images from which on a test split is held out"""
 
 
 def list_own_splits(directory: Path) -> list[str]:
@@ -38,8 +44,29 @@ def _splits(directory: Path, size: int, modified: int) -> tuple[str, ...]:
 
 def read_own(directory: Path) -> Iterator[tuple[str, Question]]:
     """Every question with its split, in the order of the file."""
+    tests = holds_out_test(directory)
     for number, line in read_lines(directory):
-        yield parse_line(directory / FILE, number, line)
+        yield parse_line(directory / FILE, number, line, tests=tests)
+
+
+def holds_out_test(directory: Path) -> bool:
+    """Whether a tenth of the images is held out as `test`: there are many, and no line names a split."""
+    state = (directory / FILE).stat()
+    return _holds_out_test(directory, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _holds_out_test(directory: Path, size: int, modified: int) -> bool:
+    images = set()
+    for _, line in read_lines(directory):
+        try:
+            entry = json.loads(line.decode("utf-8-sig"))
+            if entry.get("split"):
+                return False
+            images.add(entry["image"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue  # whoever reads the line says what is wrong with it
+    return len(images) >= TEST_FROM
 
 
 def read_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
@@ -56,15 +83,19 @@ def read_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
         raise BcnError(f"cannot read {path}: {error.strerror}; give a file with a line for each question") from error
 
 
-def parse_line(path: Path, number: int, line: bytes) -> tuple[str, Question]:
-    """The split and the question of a line."""
+def parse_line(path: Path, number: int, line: bytes, *, tests: bool = False) -> tuple[str, Question]:
+    """The split and the question of a line.
+
+    Args:
+        tests: whether images are held out as `test` too, where a line names no split.
+    """
     try:
         entry = json.loads(line.decode("utf-8-sig"))
         if not isinstance(entry, dict):
             raise TypeError("it is not an object in braces")
         image, text = parse_path(entry, "image"), parse_question(entry)
         answer, split, kind = (
-            None if entry.get(key) in (None, "") else parse_text(entry, key) for key in ("answer", "split", "kind")
+            None if entry.get(key) in (None, "") else parse_name(entry, key) for key in ("answer", "split", "kind")
         )
         if split is not None and not re.fullmatch(r"[\w.-]{1,64}", split):
             raise ValueError(f'"split" is "{split}": its name may have up to 64 letters, digits and _ . -')
@@ -72,9 +103,14 @@ def parse_line(path: Path, number: int, line: bytes) -> tuple[str, Question]:
             raise ValueError(f'"kind" is "{kind}", which is the name of another metric: use another name')
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BcnError(f"{path}, line {number}: {reason(error)}; a line is {FORM}") from error
-    return split or _default_split(image), Question(image, text, answer, None if kind == OTHER_KIND else kind, number)
+    return split or _default_split(image, tests), Question(
+        image, text, answer, None if kind == OTHER_KIND else kind, number
+    )
 
 
-def _default_split(image: Path) -> str:
-    """Hold out a tenth of the images, chosen by a hash of their names."""
-    return "val" if hashlib.sha256(image.as_posix().encode()).digest()[0] < 26 else "train"
+def _default_split(image: Path, tests: bool) -> str:
+    """Hold out a tenth of the images as `val`, and as `test` too if wanted, chosen by a hash of their names."""
+    first = hashlib.sha256(image.as_posix().encode()).digest()[0]
+    if first < TENTH:
+        return "val"
+    return "test" if tests and first < 2 * TENTH else "train"

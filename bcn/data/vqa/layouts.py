@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bcn.data.vqa import jsonl
-from bcn.data.vqa.clevr import CLEVR, CLEVR_LIKE, clevr_questions_file, is_clevr_like, list_clevr_splits, read_clevr
+from bcn.data.vqa.clevr import CLEVR, clevr_questions_file, find_clevr_like, list_clevr_splits, read_clevr
 from bcn.data.vqa.question import Question
 from bcn.errors import BcnError
 
@@ -49,4 +49,4 @@ def name_of(directory: Path) -> str:
     """The data set that a directory holds; of one's own, the directory's name."""
     if is_own(directory):
         return directory.resolve().name
-    return CLEVR_LIKE if is_clevr_like(questions_file(directory, list_splits(directory)[0])) else CLEVR
+    return find_clevr_like(questions_file(directory, list_splits(directory)[0])) or CLEVR

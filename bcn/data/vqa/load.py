@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from bcn.data.cache import open_cache, write_array
-from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY
+from bcn.data.dataset import IGNORE_INDEX, MAX_NAMES, OUT_OF_VOCABULARY
 from bcn.data.decode import decode_image
 from bcn.data.images import resize
 from bcn.data.vqa.clevr import ANSWERS, KINDS
@@ -26,7 +26,7 @@ from bcn.data.vqa.layouts import is_own, name_of, questions_file, read_questions
 from bcn.data.vqa.vocabulary import NUM_SPECIAL, PADDING, UNKNOWN, Vocabulary, tokenize
 from bcn.errors import BcnError
 
-CACHE_VERSION = 3
+CACHE_VERSION = 4
 """counts up when the cached arrays change, so that no older cache is read"""
 
 
@@ -51,12 +51,13 @@ def open_questions(
         image_root: where the images lie (default: in `directory`).
     """
     root = Path(directory).expanduser()
-    text, training = _read_text(root, split), training_split(root)
-    learned = text if training in (None, split) else _read_text(root, str(training))
-    vocabulary = vocabulary or Vocabulary.from_words(learned["words"].tolist())
-    own = is_own(root)
-    if answers is None:
-        answers = sorted(learned["answers"].tolist()) if own or set(learned["answers"]) - set(ANSWERS) else ANSWERS
+    text, own = _read_text(root, split), is_own(root)
+    if vocabulary is None or answers is None:  # a trained model brings both, and needs no training questions
+        training = training_split(root)
+        learned = text if training in (None, split) else _read_text(root, str(training))
+        vocabulary = vocabulary or Vocabulary.from_words(learned["words"].tolist())
+        if answers is None:
+            answers = sorted(learned["answers"].tolist()) if own or set(learned["answers"]) - set(ANSWERS) else ANSWERS
     kinds = tuple(sorted(text["kinds"].tolist())) if own else KINDS * bool(len(text["kinds"]))
     if kinds and (text["kind"] < 0).any():
         kinds = (*kinds, OTHER_KIND)
@@ -121,6 +122,11 @@ def _write_text(root: Path, split: str, directory: Path) -> None:
         question_index.append(each.number)
     if not question:
         raise BcnError(f"{questions_file(root, split)} has no questions of the split {split}: give a file that has")
+    for many, names in {"words": words, "answers": answers, "kinds": kinds}.items():
+        if len(names) > MAX_NAMES:
+            raise BcnError(
+                f"{questions_file(root, split)} has {len(names):,} different {many}: accepted are up to {MAX_NAMES:,}"
+            )
     order = np.argsort(image, kind="stable")  # the questions of an image one after the other
     padded = np.zeros((len(question), max(map(len, question))), np.uint16 if len(words) < 1 << 16 else np.uint32)
     for row, position in enumerate(order):

@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bcn.data.dataset import MAX_NAME, check_name
 from bcn.data.vqa.vocabulary import tokenize
 
+MAX_TEXT = 1000
+"""characters of a question, and of the path of an image"""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """characters that steer a terminal, and are no spaces"""
 
@@ -24,9 +27,20 @@ class Question(NamedTuple):
 
 def parse_question(entry: dict[str, Any]) -> str:
     """The text of a question, which has at least one word."""
-    if not tokenize(text := parse_text(entry, "question")):
+    if not (words := tokenize(text := parse_text(entry, "question"))):
         raise ValueError("the question has no words")
+    if (longest := max(map(len, words))) > MAX_NAME:
+        raise ValueError(f"the question has a word of {longest:,} characters: accepted are up to {MAX_NAME}")
     return text
+
+
+def parse_name(entry: dict[str, Any], key: str) -> str:
+    """The name of an answer or of a kind."""
+    text = parse_text(entry, key)
+    try:
+        return check_name(text)
+    except ValueError as error:
+        raise ValueError(f'"{key}" {error}') from error
 
 
 def parse_text(entry: dict[str, Any], key: str) -> str:
@@ -37,6 +51,8 @@ def parse_text(entry: dict[str, Any], key: str) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f'"{key}" is {text}, which is no number')
     text.encode()  # half a character, such as "\\ud800", cannot be written anywhere
+    if len(text) > MAX_TEXT:
+        raise ValueError(f'"{key}" has {len(text):,} characters: accepted are up to {MAX_TEXT:,}')
     if control := _CONTROL.search(text):
         raise ValueError(f'"{key}" has the control character {control[0]!a}')
     return text

@@ -1,4 +1,4 @@
-"""The data sets of questions in words that have a name: CLEVR, clevr-like-v1, and a directory of one's own.
+"""The data sets of questions in words that have a name: CLEVR, clevr-like, and a directory of one's own.
 
 The answers of CLEVR's own test split are not public. So `test` of "clevr-v1.0" is its split val, as everywhere in the
 literature, and `val`, by which an epoch may be chosen, the last 1,000 images of its split train, which are not trained
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bcn.data.dataset import IGNORE_INDEX
+from bcn.data.vqa.clevr import CLEVR, CLEVR_CUSTOM, list_clevr_splits
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.layouts import is_own, list_splits, name_of
 from bcn.data.vqa.load import open_questions
@@ -23,6 +24,8 @@ from bcn.io import data_root
 SPLITS = ("train", "val", "test")
 HELD_OUT = 1000
 OWN = "own"
+OWN_ZOOM = 0.25
+"""of augmentation: images of one's own are few"""
 
 OpenSplit = Callable[[str], QuestionDataset]
 
@@ -58,10 +61,56 @@ SOURCES = {
         224,
         train_images=20_000,
     ),
+    "clevr-like-v2": Source(
+        "the same scenes with questions in CLEVR's words, 128x128",
+        "clevr-like-v2",
+        _RENDER.format("clevr-like-v2 --grammar clevr-like-v2"),
+        train_images=70_000,
+    ),
+    "clevr-like-v2-224": Source(
+        "the same at 224x224",
+        "clevr-like-v2-224",
+        _RENDER.format("clevr-like-v2-224 --grammar clevr-like-v2 --size 224"),
+        224,
+        train_images=70_000,
+    ),
+    CLEVR_CUSTOM: Source(
+        "scenes of other shapes, colors or numbers of objects",
+        "clevr-like-custom",
+        _RENDER.format("clevr-like-custom --shapes ... --colors ... --objects ..."),
+    ),
     OWN: Source(
         "a directory of your own, with questions.jsonl", ".", "give the directory that has questions.jsonl with --data"
     ),
 }
+
+
+def find_held(directory: Path | None, size: int) -> str | None:
+    """The name of the data set that a directory itself holds, for images of this size; None if it holds none.
+
+    >>> find_held(Path("an-empty-directory"), 128) is None
+    True
+    """
+    if directory is None or not (is_own(directory) or list_clevr_splits(directory)):
+        return None
+    if is_own(directory):
+        return OWN
+    name = name_of(directory)
+    if name == CLEVR_CUSTOM:
+        return name
+    return next((each for each in (name, f"{name}-224") if SOURCES[each].size == size), name)
+
+
+def published_split(name: str, split: str) -> tuple[str, str]:
+    """The split to open for one that a user names, and the name that CLEVR has published it by.
+
+    >>> published_split("clevr-v1.0", "val"), published_split("clevr-v1.0", "held-out")
+    (('test', 'val'), ('val', 'held-out'))
+    """
+    if not name.startswith(CLEVR):
+        return split, split
+    opened = {"val": "test", "held-out": "val"}.get(split, split)
+    return opened, "val" if opened == "test" else split
 
 
 def find_source(name: str, data: str | Path | None = None) -> list[Path]:
@@ -95,7 +144,7 @@ def open_source(
     Args:
         data: the directory of the data set, or the one that holds it (default: BCN_DATA).
         images: take the first `images` only.
-        size: width and height of the images of one's own data set; the others have theirs.
+        size: width and height of the images of one's own and of custom data sets; the others have theirs.
         words: the vocabulary of a trained model (default: that of the training split).
         answers: the answers of a trained model (default: those of the training split).
     """
@@ -105,7 +154,7 @@ def open_source(
         raise BcnError(f"{directory} holds {held}, not {name}: give another directory with --data or BCN_DATA")
     if split not in {*SPLITS, *splits}:
         raise BcnError(f"{name} has no split {split!r}: it has {', '.join(dict.fromkeys([*SPLITS, *splits]))}")
-    size = size if size and name == OWN else SOURCES[name].size
+    size = size if size and name in (OWN, CLEVR_CUSTOM) else SOURCES[name].size
     open_split = partial(
         open_questions,
         directory,
@@ -116,11 +165,14 @@ def open_source(
     if name.startswith("clevr-v1.0") and split in SPLITS:
         dataset = _open_clevr(split, splits, open_split)
     elif name == OWN:
-        dataset = _open_own(split, splits, open_split, directory)
+        dataset = replace(_open_own(split, splits, open_split, directory), zoom=OWN_ZOOM)
     elif split in splits:
         dataset = open_split(split)
+    elif name == CLEVR_CUSTOM:
+        raise BcnError(f"{directory} has no split {split!r}: it has {', '.join(splits)}; make it with bcn clevr make")
     else:
-        remedy = f"`bcn clevr make {directory} --split {split} --size {size}` makes it"
+        grammar = f" --grammar {name.removesuffix('-224')}"
+        remedy = f"`bcn clevr make {directory} --split {split} --size {size}{grammar}` makes it"
         raise BcnError(f"{directory} has no split {split!r}: it has {', '.join(splits)}; {remedy}")
     return _first_images(replace(dataset, name=name), images)
 

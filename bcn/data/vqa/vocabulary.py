@@ -41,8 +41,12 @@ class Vocabulary:
         >>> Vocabulary.from_words(["red", "cube"]).encode("Red ball?")
         [3, 1]
         """
+        return self.index(tokenize(question))
+
+    def index(self, words: Iterable[str]) -> list[int]:
+        """The indices of words."""
         index = {word: position + NUM_SPECIAL for position, word in enumerate(self.words)}
-        return [index.get(word, UNKNOWN) for word in tokenize(question)]
+        return [index.get(word, UNKNOWN) for word in words]
 
     def decode(self, indices: Iterable[int]) -> list[str]:
         """The words again; padding is left out."""
