@@ -2,14 +2,16 @@
 
 Object supervision pre-trains the CNN alone: from the object at a place, a linear layer tells whether something is there
 and what it is. Referent supervision trains the whole model to tell the objects that a question refers to from others,
-first alone, then beside the answers. Not in the paper; `docs/guides/clevr.md` says what it brings.
+first alone, then beside the answers. A model that broadcasts in rounds is trained to tell the objects of each step of
+the question's program as well: before round r + 1 those of step r, which it is then to tell the others about, and after
+the last round the referents. Not in the paper; `docs/guides/clevr.md` says what it brings.
 
 B images of H x W objects with C channels and T points, Q questions about each, A answers, n objects, R roles of a point
-in a question, each in c channels.
+in a question, each in c channels; S steps of it, as many as there are rounds, of two sets each.
 """
 
 import math
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +21,7 @@ from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
 from bcn.layers.fused.dispatch import on_accelerator
 from bcn.layers.relation import MultiRelation
+from bcn.layers.rounds import RoundsRelation, add_parts
 from bcn.layers.rows import rows
 from bcn.models.question_encoder import PackedQuestions
 from bcn.models.registry import create_model, image_shape
@@ -40,7 +43,9 @@ def open_supervision(recipe: Recipe, train: Dataset) -> tuple[Dataset, Dataset |
         return train, None
     grid = object_grid(recipe.model)
     objects = train.object_supervision(grid) if auxiliary.object_epochs else None
-    referents = train.referent_supervision() if auxiliary.referent_epochs else train
+    referents: Dataset | None = train
+    if auxiliary.referent_epochs:
+        referents = train.referent_supervision(steps=count_rounds(recipe))
     if referents is None or (objects is None and auxiliary.object_epochs):
         raise BcnError(f"{train.name} has no scene annotations for auxiliary supervision: train with auxiliary=none")
     return referents, objects
@@ -54,6 +59,13 @@ def object_grid(name: str) -> tuple[int, int]:
             raise BcnError(f"{name} has no map of objects for auxiliary supervision: train with auxiliary=none")
         grid_rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
     return grid_rows, columns
+
+
+def count_rounds(recipe: Recipe) -> int:
+    """How often a recipe's model broadcasts after asking; most do not."""
+    with torch.device("meta"):
+        model = create_model(recipe.model, **dict(recipe.arguments))
+    return sum(len(module.says) for module in model.modules() if isinstance(module, RoundsRelation))
 
 
 def make_heads(recipe: Recipe, model: nn.Module, train: Dataset, objects: Dataset | None) -> nn.ModuleDict:
@@ -113,44 +125,87 @@ def make_object_head(model: nn.Module, *, kinds: int, answers: int) -> RelationM
     return RelationModel(encoder, GatherObject(kinds), nn.Linear(channels + kinds, answers))
 
 
+class Scores(NamedTuple):
+    """What a `ReferentHead` gives for the points of a batch."""
+
+    logits: Tensor | None
+    """(B, Q, A), None without answers"""
+    role: Tensor
+    """(B, Q, T, c, R)"""
+    object: Tensor
+    """(B, T) index of the object at each point"""
+    step: Tensor | None = None
+    """(B, Q, T, S, 2) of a model with rounds"""
+
+
 class ReferentHead(nn.Module):
     """A model that scores the roles of points in a question, and answers it.
 
     A multiRN scores with g: each of its channels stands for one role, and is zero for objects that do not have it, so
-    that only referents are in the sum. A model without a vector for each object scores all n of them at once, by a
-    linear layer beside the one that answers.
+    that only referents are in the sum. With rounds, a linear layer for each of them scores what an object holds before
+    the round: what such a layer can tell, the round can broadcast. A model without a vector for each object scores all
+    n of them at once, by a linear layer beside the one that answers.
     """
 
     def __init__(self, model: QuestionAnswerer, *, roles: int, objects: int) -> None:
         super().__init__()
         answer = cast(RelationModel, model.answer)
-        last = answer.relation.g[-1] if isinstance(answer.relation, MultiRelation) else None
-        if last is None:
+        relation = answer.relation
+        self.steps = nn.ModuleList()
+        if isinstance(relation, RoundsRelation):
+            if relation.out_channels % roles:
+                raise BcnError(f"width={relation.out_channels}: accepted with referents are multiples of {roles}")
+            self.steps.extend(nn.Linear(relation.out_channels, 2) for _ in relation.says)
+        elif not isinstance(relation, MultiRelation):
             hidden = cast(nn.Linear, cast(nn.Sequential, answer.f)[-1]).in_features
-            last = self.score = nn.Linear(hidden, objects * roles)
-        self.model, self.roles = model, roles  # after the layer that scores, so that Muon sees the answers' layer last
-        # Nearly all scores are to be negative: were that to be learned first, the CNN would forget the objects.
-        with torch.no_grad():
-            cast(Tensor, last.weight).mul_(INITIAL_SCALE)
-            cast(Tensor, last.bias).fill_(INITIAL_BIAS)
+            self.score = nn.Linear(hidden, objects * roles)
+        self.model, self.roles = model, roles  # after the layers that score, so that Muon sees the answers' layer last
+        self.lower_scores()
+        for step in self.steps:
+            _lower(step)
+
+    @property
+    def scoring_layer(self) -> nn.Module:
+        """The layer that scores roles."""
+        relation = cast(RelationModel, self.model.answer).relation
+        if isinstance(relation, RoundsRelation):
+            return relation.g
+        return relation.g[-1] if isinstance(relation, MultiRelation) else self.score
+
+    def lower_scores(self) -> None:
+        """Make nearly all scores of roles negative at the start."""
+        _lower(self.scoring_layer)
 
     def forward(
         self, image_BCHW: Tensor, question: Tensor | PackedQuestions, point_BT2: Tensor, *, answers: bool = True
-    ) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Logits (B, Q, A), None without `answers`; scores (B, Q, T, c, R); the object at each point (B, T)."""
+    ) -> Scores:
         answer = cast(RelationModel, self.model.answer)
         relation, f = answer.relation, cast(nn.Sequential, answer.f)
         map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question_encoder(question)
         object_BT = cell_index(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
+        step_BQTS2 = None
         if isinstance(relation, MultiRelation):
             logits_BQA = f(relation(map_BCHW, question_BQD)) if answers else None
             score_BQTG = relation.g_of_objects(map_BCHW, question_BQD, object_BT)
+        elif isinstance(relation, RoundsRelation):
+            states = list(relation.states(map_BCHW, question_BQD))
+            logits_BQA = f(relation.sum_over_objects(states[-1])) if answers else None
+            *before, last_BQTW = (state.take_along_dim(object_BT[:, None, :, None], 2).relu() for state in states)
+            score_BQTG = add_parts(relation.g, last_BQTW)
+            step_BQTS2 = torch.stack([score(held) for score, held in zip(self.steps, before, strict=True)], dim=-2)
         else:
             hidden_BQH = f[:-1](relation(map_BCHW, question_BQD))
             logits_BQA = f[-1](hidden_BQH) if answers else None
             score_BQnR = self.score(hidden_BQH).unflatten(-1, (-1, self.roles))
             score_BQTG = score_BQnR.take_along_dim(object_BT[:, None, :, None], 2)
-        return logits_BQA, score_BQTG.unflatten(-1, (-1, self.roles)), object_BT
+        return Scores(logits_BQA, score_BQTG.unflatten(-1, (-1, self.roles)), object_BT, step_BQTS2)
+
+
+@torch.no_grad()
+def _lower(layer: nn.Module) -> None:
+    """Nearly all scores are to be negative: were that to be learned first, the CNN would forget the objects."""
+    cast(Tensor, layer.weight).mul_(INITIAL_SCALE)
+    cast(Tensor, layer.bias).fill_(INITIAL_BIAS)
 
 
 def referent_loss(score_BQTcR: Tensor, object_BT: Tensor, batch: Batch) -> Tensor:
@@ -160,20 +215,41 @@ def referent_loss(score_BQTcR: Tensor, object_BT: Tensor, batch: Batch) -> Tenso
     share their roles.
     """
     assert batch.auxiliary is not None
+    role_BQTR = batch.auxiliary["role"]
+    distance_BQTcR = _distances(score_BQTcR, role_BQTR[..., None, :], object_BT, batch)
+    return _sum_over_questions(distance_BQTcR.mean(-2).sum(-1), batch)
+
+
+def step_losses(score_BQTS2: Tensor, object_BT: Tensor, batch: Batch) -> Tensor:
+    """The same for the two sets of each step: (S,)."""
+    assert batch.auxiliary is not None
+    distance_BQTS = _distances(score_BQTS2, batch.auxiliary["step"], object_BT, batch).sum(-1)
+    return torch.stack([_sum_over_questions(distance_BQT, batch) for distance_BQT in distance_BQTS.unbind(-1)])
+
+
+def _distances(score_BQTcR: Tensor, role_BQTcR: Tensor, object_BT: Tensor, batch: Batch) -> Tensor:
     score_BQTcR = score_BQTcR.float() if score_BQTcR.dtype == torch.bfloat16 else score_BQTcR
-    point_BT2, role_BQTR = batch.auxiliary["point"], batch.auxiliary["role"]
-    valid_BT = ~point_BT2.isnan().any(-1)
-    same_BTT = (object_BT[:, :, None] == object_BT[:, None]) & valid_BT[:, None]
-    role_BQT1R = torch.einsum("bts,bqsr->bqtr", same_BTT.to(role_BQTR), role_BQTR).clamp(max=1)[..., None, :]
+    same_BTT = (object_BT[:, :, None] == object_BT[:, None]) & _valid_points(batch)[:, None]
+    role_BQTcR = torch.einsum("bts,bqscr->bqtcr", same_BTT.to(role_BQTcR), role_BQTcR).clamp(max=1)
     too_low, too_high = (1 - score_BQTcR).square(), F.relu(score_BQTcR + MARGIN).square()
-    loss_BQT = (ROLE_WEIGHT * role_BQT1R * too_low + (1 - role_BQT1R) * too_high).mean(-2).sum(-1)
+    return ROLE_WEIGHT * role_BQTcR * too_low + (1 - role_BQTcR) * too_high
+
+
+def _sum_over_questions(loss_BQT: Tensor, batch: Batch) -> Tensor:
+    valid_BT, asked_BQ = _valid_points(batch), batch.answer >= 0
     mean_BQ = (loss_BQT * valid_BT[:, None]).sum(-1) / valid_BT.sum(-1, keepdim=True).clamp(min=1)
-    asked_BQ = batch.answer >= 0
     return (mean_BQ.where(asked_BQ, 0) if on_accelerator(mean_BQ) else mean_BQ[asked_BQ]).sum()
 
 
+def _valid_points(batch: Batch) -> Tensor:
+    """Which points are there: bool (B, T)."""
+    assert batch.auxiliary is not None
+    return ~batch.auxiliary["point"].isnan().any(-1)
+
+
 class ReferentLoss(nn.Module):
-    """A `ReferentHead` with its loss: from a batch to the summed loss of referents and, with `answers`, of answers."""
+    """A `ReferentHead` with its loss: from a batch to the summed loss of referents, of the steps to them and, with
+    `answers`, of answers."""
 
     def __init__(self, head: ReferentHead, preprocessing: Preprocessing, *, answers: bool) -> None:
         super().__init__()
@@ -181,8 +257,10 @@ class ReferentLoss(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         assert batch.auxiliary is not None
-        logits_BQA, score_BQTcR, object_BT = self.head(
+        scores: Scores = self.head(
             self.preprocessing(batch.image), question_of(batch), batch.auxiliary["point"], answers=self.answers
         )
-        loss = referent_loss(score_BQTcR, object_BT, batch)
-        return loss if logits_BQA is None else loss + answer_loss(logits_BQA, None, batch, localise=False)
+        loss = referent_loss(scores.role, scores.object, batch)
+        if scores.step is not None:
+            loss = loss + step_losses(scores.step, scores.object, batch).sum()
+        return loss if scores.logits is None else loss + answer_loss(scores.logits, None, batch, localise=False)

@@ -16,7 +16,7 @@ from bcn.layers.relation import MultiRelation
 from bcn.models.balance import Moments, junctions, next_layer, run_hooked
 from bcn.models.blocks import Broadcasting
 from bcn.training.distributed import Ranks
-from bcn.training.forward import question_of, send
+from bcn.training.forward import inputs_of, send
 from bcn.training.metrics import compute_metrics, evaluate, headline
 
 ACTIVE, ROUNDING = 0.01, 1e-6
@@ -58,7 +58,7 @@ def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
     moments: dict[str, Moments] = {}
 
     def take(_: nn.Module, inputs: tuple[Any, ...]) -> None:
-        sources = {"broadcast": broadcast.pooled(inputs[0])[0]}
+        sources = {"broadcast": broadcast.pooled(inputs[0], *inputs[2:])[0]}
         if isinstance(module, MultiRelation | Broadcasting):
             sources = module.sources(*inputs)
             for name, rows in sources.items():
@@ -71,7 +71,7 @@ def collect(model: nn.Module, dataset: Dataset) -> Collected | None:
     for start in range(0, len(dataset), BATCH):
         batch = send(dataset[range(start, min(start + BATCH, len(dataset)))], model)
         with suppress(_Reached):
-            run_hooked(model, places, take, dataset.preprocessing(batch.image), question_of(batch))
+            run_hooked(model, places, take, *inputs_of(batch, dataset.preprocessing))
     model.train(was_training)
     spreads = {}
     if isinstance(module, MultiRelation | Broadcasting):
@@ -125,8 +125,8 @@ def replaced_vector(broadcast: BroadcastConv, change: Callable[[Tensor], Tensor]
     """A BCN that broadcasts something else than what it computes."""
     compute = broadcast.pooled
 
-    def pooled(map_BCHW: Tensor) -> tuple[Tensor, Tensor]:
-        vector_BK, position_BK = compute(map_BCHW)
+    def pooled(map_BCHW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        vector_BK, position_BK = compute(map_BCHW, mask_Bn)
         return change(vector_BK), position_BK
 
     broadcast.pooled = pooled  # type: ignore[method-assign]

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bcn.training.progress import say
 from bcn.training.weights import write_weights
 
 KEEP = 2
+SCRIPTED = "constants.pkl"
+"""what a TorchScript archive has, over which torch gives the same advice in another exception"""
 
 
 def save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -71,12 +74,24 @@ def read_checkpoint(name: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         for suffix, part in ((".safetensors", "weights"), (".pt", "state")):
             if hashlib.sha256(content[suffix]).hexdigest() != checksums[part]:
                 raise ValueError(f"the checksum of {name.name}{suffix} is wrong")
-        state = torch.load(io.BytesIO(content[".pt"]), weights_only=True, map_location="cpu")
-        return safetensors.torch.load(content[".safetensors"]), state
+        return safetensors.torch.load(content[".safetensors"]), _read_state(content[".pt"])
     except pickle.UnpicklingError as error:  # not in torch's words, which advise to load it all the same
         raise BcnError(f"checkpoint {name} holds more than tensors and plain values, and is refused") from error
     except Exception as error:  # over a damaged pickle torch stumbles in many ways
         raise BcnError(f"checkpoint {name} is damaged ({error})") from error
+
+
+def _read_state(content: bytes) -> dict[str, Any]:
+    """What `_write_state` wrote: a zip archive, which torch.save does not compress, and torch.load would unpack."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+        names = [entry.filename.rpartition("/")[2] for entry in archive.infolist()]
+    if size > len(content):
+        raise ValueError(f"its state unpacks from {len(content):,} to {size:,} bytes")
+    if SCRIPTED in names:
+        raise pickle.UnpicklingError("a TorchScript archive")
+    state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    return state
 
 
 def _write_state(path: Path, state: dict[str, Any]) -> str:

@@ -9,25 +9,17 @@ from typing import Annotated, Any
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
-from torch import nn
+from torch import Tensor, nn
 
-from bcn.data.dataset import Dataset
+from bcn.data.dataset import MAX_NAMES, Dataset, check_name
 from bcn.errors import BcnError
 from bcn.models.cost import example_inputs
-from bcn.models.registry import image_shape
+from bcn.models.registry import image_shape, read_arguments, write_arguments
 from bcn.training.forward import forward
 from bcn.training.recipe import Recipe
 
-MAX_NAMES = 100_000
-"""answers, kinds or words; the shapes of the weights bound them too, once they are compared"""
 NUM_SPECIAL = 2
 """token indices that are no words: padding and unknown"""
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("has characters that cannot be printed")
-    return text
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -36,7 +28,7 @@ def _distinct(names: list[str]) -> list[str]:
     return names
 
 
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+Name = Annotated[str, AfterValidator(check_name)]
 Names = Annotated[list[Name], Field(max_length=MAX_NAMES), AfterValidator(_distinct)]
 Size = Annotated[int, Field(gt=0, lt=2**31)]
 Argument = str | bool | Size | FiniteFloat | Annotated[list[Size], Field(max_length=64)]
@@ -95,7 +87,7 @@ def describe_weights(
     words = {"words": list(dataset.vocabulary.words)} if dataset.vocabulary is not None else {}
     return words | {
         "model": recipe.model,
-        "arguments": arguments,
+        "arguments": write_arguments(recipe.model, arguments),
         "data": recipe.data.name,
         "preprocessing": asdict(dataset.preprocessing),
         "answers": list(dataset.answers),
@@ -112,7 +104,7 @@ def check_description(path: Path, description: Any) -> dict[str, Any]:
     """The description of a weights file, if it says all that using the weights takes, and nothing else."""
     try:
         Description.model_validate(description)
-        return dict(description)
+        return {**description, "arguments": read_arguments(description["model"], description["arguments"])}
     except BcnError as error:  # an unknown model
         raise BcnError(f"{path}: {error}") from error
     except ValidationError as error:
@@ -125,8 +117,8 @@ def check_description(path: Path, description: Any) -> dict[str, Any]:
 def check_outputs(path: Path, model: nn.Module, description: dict[str, Any]) -> None:
     """Refuse a description that does not fit the model's inputs and outputs: those of a black image, asked nothing."""
     inputs = example_inputs(model, image_shape(description["model"]), images=1, questions=1)
-    image_BCHW, *question = (torch.zeros(example.shape, dtype=example.dtype) for example in inputs)
-    logits, centre = forward(model, image_BCHW, question[0] if question else None)
+    question = inputs[1:]
+    logits, centre = forward(model, *(_blank(example) for example in inputs))
     answers, kinds, words = description["answers"], description["kinds"], description.get("words")
     tokens = next((module.num_embeddings for module in model.modules() if isinstance(module, nn.Embedding)), None)
     if not logits.isfinite().all():
@@ -144,3 +136,8 @@ def check_outputs(path: Path, model: nn.Module, description: dict[str, Any]) -> 
     else:
         return
     raise BcnError(f"{path} {problem}; give weights that `bcn train` wrote")
+
+
+def _blank(example: Tensor) -> Tensor:
+    """Zeros, and for the mask of objects ones: they are all there."""
+    return torch.full(example.shape, example.dtype == torch.bool, dtype=example.dtype)

@@ -219,9 +219,8 @@ def _store(ranks: Ranks, timeout: timedelta) -> Any:
     """Where the ranks find each other.
 
     torchrun's own store outlives a restart, and gloo would find the addresses of dead processes in it: so every attempt
-    looks under a name of its own. Agents of several nodes count attempts each for itself; docs/guides/cluster.md
-    says what
-    to set there.
+    looks under a name of its own. Agents of several nodes count attempts each for itself; docs/guides/cluster.md says
+    what to set there.
     """
     host, port, agents = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), ranks.world // ranks.local_world
     kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"

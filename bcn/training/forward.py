@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from bcn.data.dataset import Batch, Dataset
+from bcn.data.dataset import Batch, Dataset, Preprocessing
 from bcn.errors import BcnError
 from bcn.models.question_encoder import PackedQuestions, QuestionEncoder
 
@@ -60,11 +60,22 @@ def question_of(batch: Batch) -> Tensor | PackedQuestions | None:
     return batch.question if batch.packed is None else PackedQuestions(*batch.packed)
 
 
-def forward(
-    model: nn.Module, image_BCHW: Tensor, question: Tensor | PackedQuestions | None
-) -> tuple[Tensor, Tensor | None]:
+def inputs_of(batch: Batch, preprocessing: Preprocessing) -> tuple[Tensor | PackedQuestions, ...]:
+    """A batch as a model takes it: the image, or where the data set gives objects these and their mask; the question.
+
+    Args:
+        preprocessing: from pixels to what the model sees.
+    """
+    question = question_of(batch)
+    asked = () if question is None else (question,)
+    if batch.objects is None or batch.mask is None:
+        return preprocessing(batch.image), *asked
+    return batch.objects, batch.mask, *asked
+
+
+def forward(model: nn.Module, *inputs: Tensor | PackedQuestions) -> tuple[Tensor, Tensor | None]:
     """A model's logits, and the centre (B, 2) where it predicts one."""
-    output = model(image_BCHW) if question is None else model(image_BCHW, question)
+    output = model(*inputs)
     return output if isinstance(output, tuple) else (output, None)
 
 
@@ -75,9 +86,10 @@ def check_fit(model: nn.Module, dataset: Dataset, name: str) -> None:
     batch = send(dataset[[0]], model)
     try:
         with torch.inference_mode():
-            logits, _ = forward(model, dataset.preprocessing(batch.image), question_of(batch))
-    except (RuntimeError, TypeError, ValueError) as error:
-        shapes = f"images {tuple(batch.image.shape[1:])}"
+            logits, _ = forward(model, *inputs_of(batch, dataset.preprocessing))
+    except (BcnError, RuntimeError, TypeError, ValueError) as error:
+        seen = {"images": batch.image} if batch.objects is None else {"objects": batch.objects}
+        shapes = ", ".join(f"{name} {tuple(tensor.shape[1:])}" for name, tensor in seen.items())
         shapes += "" if batch.question is None else f" and questions {tuple(batch.question.shape[1:])}"
         reason = str(error).strip().split("\n")[0]
         raise BcnError(f"{name} cannot read {dataset.name} with {shapes}: {reason}; choose another model") from error

@@ -32,15 +32,17 @@ from bcn.training.interrupts import Interrupted, Stop
 from bcn.training.metrics import Counts, compute_metrics, evaluate, headline
 from bcn.training.optim.schedule import learning_rate
 from bcn.training.prefetch import Prefetch
-from bcn.training.progress import Progress, TensorBoard, say
+from bcn.training.progress import Progress, say
 from bcn.training.recipe import Recipe, check
 from bcn.training.record import make_record
-from bcn.training.run import Run, find_started, open_run, run_id
+from bcn.training.run import Run, find_started, open_run
 from bcn.training.runtime import Runtime, arithmetic
 from bcn.training.splits import Splits
 from bcn.training.stages import Stage, make_stages
-from bcn.training.state import State, derive_seed, seed_device
+from bcn.training.start import Start
+from bcn.training.state import State, derive_seed, read_position, seed_device
 from bcn.training.step import take_step
+from bcn.training.trackers import Watcher
 from bcn.training.weights import write_weights
 
 LOG_STEPS = 100
@@ -78,7 +80,7 @@ class Trainer:
         self.steps_per_epoch = max(1, len(splits.train) // recipe.batch_size)
         self.total = self.steps_per_epoch * recipe.epochs
         self.save_seconds, self.saved = 60 * save_minutes, time.monotonic()
-        self.board: TensorBoard | None = None
+        self.watcher = Watcher()
         self.compiled: dict[str, nn.Module] = {}
 
     def fit(self) -> None:
@@ -93,8 +95,8 @@ class Trainer:
 
     def run_epochs(self, progress: Progress) -> None:
         state, at, size = self.state, self.state.position, self.recipe.batch_size
-        while at.epoch < self.recipe.epochs:
-            stage, end = self.stage
+        while at.epoch < self.recipe.epochs and not self.ranks.broadcast_object(state.has_plateaued(self.recipe)):
+            stage, end, on_cpu = *self.stage, self.ranks.device.type == "cpu"
             if stage.name != progress.phase:
                 progress.begin(stage.name, end * self.steps_per_epoch)
             loss_module, where = self.distribute(stage), {"steps": self.steps_per_epoch, "epoch": at.epoch}
@@ -104,24 +106,27 @@ class Trainer:
                 rows = self.ranks.share(order[index * size : (index + 1) * size])
                 return self.read(rows, index, pieces=self.recipe.accumulate)
 
-            with Prefetch(read, stop=self.steps_per_epoch, ahead=self.ranks.device.type != "cpu") as batches:
+            with Prefetch(read, stop=self.steps_per_epoch, ahead=stage.data.reads_ahead or not on_cpu) as batches:
                 while at.index < self.steps_per_epoch:
                     self.interrupt()
                     self.train_batch(loss_module, batches, progress)
             self.end_epoch(progress)
             state.next_epoch()
             self.save()
+        if at.epoch < self.recipe.epochs:
+            progress.say(f"epoch {at.epoch}: not better in validation since epoch {at.best_epoch}, so it ends here")
 
     def train_batch(self, loss_module: nn.Module, batches: Prefetch[list[Batch]], progress: Progress) -> None:
         """The next step of this epoch, and what is due after it."""
-        state, at, began = self.state, self.state.position, time.perf_counter()
+        state, at, began, cpu_began = self.state, self.state.position, time.perf_counter(), time.process_time()
         pieces = batches(at.index)
         # Counted on the host: a GPU that has to say how many there are has to finish the last step first.
         answers = int(self.ranks.sum(torch.stack([(piece.answer >= 0).sum() for piece in pieces]).sum()))
         pieces = [move_to(piece, self.ranks.device) for piece in pieces]
         # Of all ranks, for a checkpoint to be whole that the main one writes while another is gone.
         loss = self.ranks.mean_(self.step(loss_module, *pieces, answers=answers).to(state.loss.dtype))
-        state.count(loss, answers=answers, seconds=time.perf_counter() - began)
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+        state.count(loss, answers=answers, seconds=seconds, cpu_seconds=cpu_seconds)
         progress.step(at.epoch, answers, loss.item)
         if at.step % LOG_STEPS == 0:
             self.log_step()
@@ -188,6 +193,7 @@ class Trainer:
             counts = self.evaluate(val)
             event |= {"val_loss": counts.mean_loss, **headline(compute_metrics(counts, val), val)}
             event |= probe(state.evaluated, val) or {}
+            self.watcher.show(state.evaluated, val, counts, at.epoch + 1, self.recipe.epochs, at.step)
             if state.keep_best((counts.correct, -counts.loss)) and state.best is not None:
                 self.write_weights("best", state.best, at.epoch + 1)
         state.update_clock()
@@ -212,19 +218,19 @@ class Trainer:
         """The metrics of the kept weights (best by validation, else last) on every test set, and of the last ones."""
         model, best, splits = self.state.evaluated, self.state.best, self.splits
         last = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        self.write_weights("last", last, self.recipe.epochs)
+        self.write_weights("last", last, self.state.position.epoch)
         if best is not None and self.state.position.best_epoch is not None:
             self.write_weights("best", best, self.state.position.best_epoch)
         last_metrics = self.compute_metrics(splits.test)
         model.load_state_dict(best or last)
         held_out = {"val": splits.val, "test": splits.test}
         probes = {name: ablate(model, data, ranks=self.ranks) for name, data in held_out.items() if data is not None}
-        is_last = best is None or self.state.position.best_epoch == self.recipe.epochs
+        is_last = best is None or self.state.position.best_epoch == self.state.position.epoch
         metrics = {"test": last_metrics if is_last else self.compute_metrics(splits.test)}
         metrics |= {name: self.compute_metrics(dataset) for name, dataset in splits.tests.items()}
         model.load_state_dict(last)
-        broadcast = {"broadcast": probes} if any(probes.values()) else {}
-        return {"metrics": metrics, "last": headline(last_metrics, splits.test), **broadcast}
+        further = {"test_split": splits.test.split, **({"broadcast": probes} if any(probes.values()) else {})}
+        return {"metrics": metrics, "last": headline(last_metrics, splits.test), **further}
 
     def compute_metrics(self, dataset: Dataset) -> dict[str, Any]:
         return compute_metrics(self.evaluate(dataset), dataset)
@@ -232,15 +238,12 @@ class Trainer:
     def write(self, event: dict[str, Any]) -> None:
         if self.run is not None:
             self.run.log.write(event)
-        if self.board is not None:
-            self.board.write(event)
+            self.watcher.write(event)
 
     def write_weights(self, name: str, weights: dict[str, Tensor], epoch: int) -> None:
         if self.run is not None:
-            arguments = self.splits.model_arguments(self.recipe)
-            description = describe_weights(
-                self.recipe, self.splits.train, arguments=arguments, seed=self.seed, epoch=epoch
-            )
+            recipe, train, arguments = self.recipe, self.splits.train, self.splits.model_arguments(self.recipe)
+            description = describe_weights(recipe, train, arguments=arguments, seed=self.seed, epoch=epoch)
             write_weights(self.run.path / f"{name}.safetensors", weights, description)
 
     def now(self) -> dict[str, Any]:
@@ -261,12 +264,14 @@ class Trainer:
         with self.ranks.raise_on_all():
             checkpoint = load_checkpoint(self.run.checkpoints) if self.run is not None else None
         checkpoint = self.ranks.broadcast_object(checkpoint)
+        lines: list[str] | None = []
         if checkpoint is None:
-            initialise(self.state, self.recipe, self.splits.train, seed=self.seed)
+            initialise(self.state, self.recipe, self.splits, seed=self.seed)
         else:
             try:
                 self.state.load(*checkpoint)
-            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                _, lines = read_position(checkpoint[1])
+            except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
                 place = self.recipe.name if self.run is None else self.run.checkpoints
                 reason = str(error).strip().split("\n")[0].rstrip(":")
                 raise BcnError(
@@ -275,8 +280,8 @@ class Trainer:
                 ) from error
         step = self.state.position.step
         if self.run is not None:
-            if checkpoint is None or "metrics" in checkpoint[1]:
-                self.run.log.restore(checkpoint[1]["metrics"] if checkpoint else [])
+            if lines is not None:
+                self.run.log.restore(lines)
             else:
                 self.run.log.rewind(step, self.state.position.epoch)
             began, now = self.run.manifest, self.now()
@@ -298,12 +303,12 @@ def train(
     runtime: Runtime | None = None,
     overrides: Sequence[str] = (),
     save_minutes: float = 5.0,
-    tensorboard: bool = False,
     timeout_minutes: float = TIMEOUT_MINUTES,
+    start: Start | None = None,
+    watcher: Watcher | None = None,
 ) -> dict[str, Any]:
-    """Train a recipe to its end and return its record; the same call goes on with a run that was stopped.
-
-    The record of a finished run is returned only for the data that it was trained on.
+    """Train a recipe to its end and return its record; the same call goes on with a run that was stopped. The record
+    of a finished run is returned only for the data that it was trained on.
 
     Args:
         runs: the directory that holds the directories of runs.
@@ -312,6 +317,8 @@ def train(
         runtime: device and the like.
         overrides: the assignments that made the recipe differ from its table's row; they are recorded, not applied.
         timeout_minutes: how long the processes of torchrun wait for one that does not answer.
+        start: the trained weights that `recipe.start` names.
+        watcher: is told what metrics.jsonl is told, and closed at the end.
     """
     check(recipe)
     if not 0 <= seed < 2**63:
@@ -323,17 +330,17 @@ def train(
         flush_denormals(),
         process_group(runtime.device, timeout_minutes=timeout_minutes) as ranks,
     ):
-        splits, record = _open(recipe, seed, runs, data, threads, ranks)
+        splits, record = _open(recipe, seed, runs, data, threads, ranks, start)
         if record is None:
-            starting = _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, tensorboard, runtime)
-            with starting as trainer:
+            with _start(recipe, seed, runs, splits, ranks, overrides, save_minutes, runtime) as trainer:
+                trainer.watcher = watcher if watcher is not None and ranks.is_main else trainer.watcher
                 trainer.fit()
                 record = _finish(trainer)
         return record
 
 
 def _open(
-    recipe: Recipe, seed: int, runs: Path, data: Path | None, threads: int | None, ranks: Ranks
+    recipe: Recipe, seed: int, runs: Path, data: Path | None, threads: int | None, ranks: Ranks, start: Start | None
 ) -> tuple[Splits, dict[str, Any] | None]:
     """The data of a run, and its record where it is finished. Sets the number of threads."""
     with ranks.raise_on_all():
@@ -345,7 +352,7 @@ def _open(
     default, record = ranks.broadcast_object((default, record))
     torch.set_num_threads(threads or default)
     with ranks.raise_on_all():
-        splits = Splits.open(recipe, data)
+        splits = Splits.open(recipe, data, start)
         if started is not None and record is not None:
             started.check_data(splits.checksums())
     return splits, record
@@ -360,7 +367,6 @@ def _start(
     ranks: Ranks,
     overrides: Sequence[str],
     save_minutes: float,
-    tensorboard: bool,
     runtime: Runtime,
 ) -> Iterator[Trainer]:
     """A trainer at the newest checkpoint of its run, whose directory is locked, and which signals stop."""
@@ -372,8 +378,6 @@ def _start(
         trainer = Trainer(recipe, seed, kept, ranks=ranks, stop=stop, save_minutes=save_minutes, runtime=runtime)
         for dataset in (splits.train, *splits.tests.values()):
             check_fit(trainer.state.model, dataset, recipe.model)
-        if tensorboard and ranks.is_main:
-            trainer.board = TensorBoard(runs / run_id(recipe, seed) / "tensorboard")
     with ExitStack() as stack:
         with ranks.raise_on_all():
             if ranks.is_main:
@@ -382,6 +386,7 @@ def _start(
                 trainer.run = stack.enter_context(opened)
         stack.enter_context(stop)
         trainer.resume()
+        stack.callback(lambda: trainer.watcher.close())
         yield trainer
 
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Batch, Preprocessing
-from bcn.training.forward import forward, question_of
+from bcn.training.forward import forward, inputs_of
 
 
 def answer_loss(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise: bool) -> Tensor:
@@ -38,5 +38,5 @@ class AnswerLoss(nn.Module):
         self.model, self.preprocessing, self.localise = model, preprocessing, localise
 
     def forward(self, batch: Batch) -> Tensor:
-        logits, centre_B2 = forward(self.model, self.preprocessing(batch.image), question_of(batch))
+        logits, centre_B2 = forward(self.model, *inputs_of(batch, self.preprocessing))
         return answer_loss(logits, centre_B2, batch, localise=self.localise)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from bcn.data.dataset import OUT_OF_VOCABULARY, Batch, Dataset
 from bcn.training.device import sum_dtype
 from bcn.training.distributed import Ranks
-from bcn.training.forward import device_of, forward, move_to, prepare, question_of
+from bcn.training.forward import device_of, forward, inputs_of, move_to, prepare
 from bcn.training.losses import answer_loss
 from bcn.training.prefetch import Prefetch
 
@@ -84,7 +84,7 @@ def evaluate(
         for start in range(0, len(mine), batch_size):
             interrupt()
             batch = move_to(batches(start), device)
-            logits, centre_B2 = forward(model, dataset.preprocessing(batch.image), question_of(batch))
+            logits, centre_B2 = forward(model, *inputs_of(batch, dataset.preprocessing))
             kind = torch.zeros_like(batch.answer) if batch.kind is None else batch.kind
             true = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, answers)
             cell = (kind * (answers + 1) + true) * answers + logits.argmax(-1)
@@ -138,6 +138,8 @@ def compute_metrics(counts: Counts, dataset: Dataset) -> dict[str, Any]:
         metrics[name] = {"correct": correct, "total": total, "accuracy": round(correct / total, 6) if total else None}
         if total:
             metrics[name]["interval"] = [round(bound, 6) for bound in wilson(correct, total)]
+    if dataset.dense:
+        metrics["mean_iou"] = round(mean_iou(counts.confusion_KTA.sum(dim=0)), 6)
     if counts.squared_error is not None:
         metrics["localisation"] = round(math.sqrt(sum(counts.squared_error) / (2 * counts.total)), 6)
     return metrics
@@ -147,4 +149,16 @@ def headline(metrics: dict[str, Any], dataset: Dataset) -> dict[str, float]:
     """The few metrics of a curve: the accuracy of all and of question groups, and localisation."""
     names = {"accuracy": "all", **{group: group for group in dataset.question_groups}}
     curve = {name: metrics[part]["accuracy"] for name, part in names.items() if metrics[part]["total"]}
-    return curve | ({"localisation": metrics["localisation"]} if "localisation" in metrics else {})
+    return curve | {name: metrics[name] for name in ("localisation", "mean_iou") if name in metrics}
+
+
+def mean_iou(confusion_TA: Tensor) -> float:
+    """Mean intersection over union of the classes that occur or were given.
+
+    >>> mean_iou(torch.tensor([[3, 1], [0, 2], [0, 0]]))  # 3 of 4, and 2 of 3
+    0.7083333333333333
+    """
+    shared_A = confusion_TA.diagonal().double()
+    given_A, true_A = confusion_TA.sum(dim=0), confusion_TA[: len(shared_A)].sum(dim=1)
+    union_A = given_A + true_A - shared_A
+    return float((shared_A / union_A)[union_A > 0].mean())

@@ -32,11 +32,33 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> tuple[Recipe, tuple[
 
 def paths() -> list[str]:
     """Every path that `override` accepts, besides arguments.NAME for an argument of the model and auxiliary=none."""
-    special = (*DESCRIPTIVE, "name", "scale", "arguments", *PARTS)
+    special = (*DESCRIPTIVE, "name", "scale", "arguments", "start", *PARTS)
     return [
         *(field.name for field in fields(Recipe) if field.name not in special),
         *(f"{name}.{field.name}" for name, part in PARTS.items() for field in fields(part)),
     ]
+
+
+def assignments(recipe: Recipe) -> list[str]:
+    """Every field of a recipe as an assignment that `override` accepts.
+
+    >>> tiny = Recipe("table3/rn", "cpu", Data("sort-of-clevr-v1"), "sort-of-clevr/rn", Optim("adam", 1e-3), 8, 2)
+    >>> [line for line in assignments(tiny) if line.startswith(("optim.lr", "batch_size", "optim.clip"))]
+    ['batch_size=8', 'optim.lr=0.001', 'optim.clip_norm=none']
+    """
+    lines = []
+    for path in paths():
+        head, _, tail = path.partition(".")
+        part = getattr(recipe, head)
+        if not (tail and part is None):
+            lines.append(f"{path}={_text(getattr(part, tail) if tail else part)}")
+    return [*lines, *(f"arguments.{name}={_text(value)}" for name, value in recipe.arguments)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _assign(recipe: Recipe, path: str, text: str) -> Recipe:

@@ -4,26 +4,47 @@ from dataclasses import replace
 
 from bcn.training.recipe import Data, Optim, Recipe, Scale
 
+BLIND_EPOCHS = 8
+"""a blind model is trained for one epoch where the model itself is trained for so many: it learns in few, or nothing"""
+
 
 def own_recipe(scale: Scale) -> Recipe:
-    """The paper's multirn-h on the images of DIR, at the model's size, and the questions of DIR/questions.jsonl."""
+    """Your own images and questions: the paper's multirn-h, from the shipped weights for CLEVR-like scenes.
+
+    A thousand images are too few to learn relations from: what is left of what has to be known before.
+    """
     recipe = Recipe(
         name="own",
         scale="paper",
         data=Data("own"),
         model="clevr/multirn-h",
+        arguments=(("final_relu", False),),
         optim=Optim("adam", 2.5e-4, weight_decay=1e-4, milestones=(200,)),
         batch_size=6,
         epochs=400,
+        start="clevr/multirn-h",
     )
     if scale == "smoke":
         optim = replace(recipe.optim, milestones=())
         return replace(
-            recipe, scale=scale, data=Data("own", train=4, val=1, test=1), optim=optim, batch_size=2, epochs=1
+            recipe, scale=scale, data=Data("own", train=4, val=1, test=1), optim=optim, batch_size=2, epochs=1, start=""
         )
     if scale == "cpu":
         optim = Optim(
-            "adam", 1e-3, weight_decay=1e-4, schedule="warmup-cosine", warmup=0.1, clip_norm=10.0, ema_decay=0.999
+            "adam", 5e-4, weight_decay=1e-4, schedule="warmup-cosine", warmup=0.1, clip_norm=10.0, ema_decay=0.999
         )
-        return replace(recipe, scale=scale, optim=optim, batch_size=8, epochs=40)
+        return replace(recipe, scale=scale, optim=optim, batch_size=8, epochs=40, augment=True)
     return recipe
+
+
+def blind_recipe(recipe: Recipe) -> Recipe:
+    """A model that sees the questions alone, trained on the same data: what the images are worth is beyond it."""
+    return Recipe(
+        name="blind",
+        scale=recipe.scale,
+        data=recipe.data,
+        model="clevr/lstm",
+        optim=Optim("adam", 1e-3, weight_decay=1e-4, schedule="warmup-cosine", warmup=0.1, clip_norm=10.0),
+        batch_size=recipe.batch_size,
+        epochs=max(1, recipe.epochs // BLIND_EPOCHS),
+    )

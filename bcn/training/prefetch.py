@@ -1,7 +1,7 @@
 """Batches that are read one step ahead, in a thread: while a GPU computes a step, the host has nothing else to do.
 
 What is read depends on its number alone, so neither the order nor the values depend on the thread. On the CPU the step
-itself needs the cores, and nothing is read ahead.
+itself needs the cores, and nothing is read ahead, unless processes of the data set make its batches.
 """
 
 from collections.abc import Callable

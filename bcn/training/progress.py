@@ -1,15 +1,13 @@
-"""Progress of a run: a bar on a terminal, a plain line every 30 seconds elsewhere, and TensorBoard on request."""
+"""Progress of a run: a bar on a terminal, a plain line every 30 seconds elsewhere."""
 
 import errno
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
-from bcn.errors import BcnError, install_extra, printable
+from bcn.errors import printable
 
 PLAIN_SECONDS = 30.0
 
@@ -81,7 +79,7 @@ class Progress:
     def say(self, line: str) -> None:
         if self.bar:
             with _unless_closed():
-                self.bar.console.print(line, highlight=False, markup=False)
+                self.bar.console.print(printable(line), highlight=False, markup=False)
         elif not self.quiet:
             say(line)
 
@@ -105,22 +103,3 @@ def _bar(title: str, total: int, done: int) -> Any:
     bar.add_task(title, total=total, completed=done, text="")
     bar.start()
     return bar
-
-
-class TensorBoard:
-    """Scalars for TensorBoard, beside metrics.jsonl. Nothing is written before the first event."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise BcnError(f"--tensorboard needs the package tensorboard: {install_extra('tensorboard')}") from error
-        self.writer: Any = None
-        self._open: Callable[[], Any] = partial(SummaryWriter, folder)
-
-    def write(self, event: dict[str, Any]) -> None:
-        self.writer = self.writer or self._open()
-        for name, value in event.items():
-            if isinstance(value, float) and "step" in event:
-                self.writer.add_scalar(f"{event['event']}/{name}", value, event["step"])
-        self.writer.flush()

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from bcn.errors import BcnError
+from bcn.models.registry import ADDED as ADDED_ARGUMENTS
 
 Scale = Literal["smoke", "cpu", "paper"]
 Precision = Literal["float32", "tf32", "bf16"]
@@ -18,11 +19,11 @@ class Optim:
     """the learning rate: of the start under "step-decay", the peak under "warmup-cosine" """
     momentum: float = 0.0
     weight_decay: float = 0.0
-    schedule: Literal["step-decay", "warmup-cosine"] = "step-decay"
+    schedule: Literal["step-decay", "warmup-cosine", "warmup-doubling"] = "step-decay"
     milestones: tuple[int, ...] = ()
     """epochs after which step decay multiplies the learning rate by 0.1"""
     warmup: float = 0.0
-    """share of all steps in which the learning rate rises linearly from near zero"""
+    """share of all steps in which the learning rate rises from near zero, linearly or by doubling"""
     clip_norm: float | None = None
     """largest norm of the gradient of all trained parameters together"""
     ema_decay: float | None = None
@@ -92,6 +93,14 @@ class Recipe:
     accumulate: int = 1
     """parts that a step trains one after the other, their gradients added up: less memory, and BatchNorm statistics of
     a part each"""
+    mirror: bool = False
+    """whether augmentation may mirror your own images, with "left" and "right" exchanged in questions and answers: not
+    where letters are read, or a side is called otherwise"""
+    start: str = ""
+    """trained weights to start from, such as "clevr/multirn-h"; a run names them with their checksum"""
+    patience: int = 0
+    """epochs without a better validation after which training ends; 0 is never. A schedule that decays to the end, such
+    as "warmup-cosine", gains most in its last epochs: there it saves time at the cost of accuracy"""
     paper: tuple[tuple[str, float], ...] = ()
     """what the paper reports for this row: metric and value"""
 
@@ -99,7 +108,7 @@ class Recipe:
 DESCRIPTIVE = ("paper",)
 """fields that describe a run and do not determine it: another wording is still the same run"""
 
-ADDED = {"precision": "float32", "accumulate": 1}
+ADDED = {"precision": "float32", "accumulate": 1, "start": "", "mirror": False, "patience": 0}
 """fields that came later, and what all runs had before: with that a run keeps its name"""
 
 LARGEST_BATCH = 2**16
@@ -113,6 +122,7 @@ def fingerprint(recipe: Recipe) -> str:
         for key, value in asdict(recipe).items()
         if key not in DESCRIPTIVE and (key not in ADDED or value != ADDED[key])
     }
+    values["arguments"] = [pair for pair in recipe.arguments if pair not in ADDED_ARGUMENTS.items()]
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -142,6 +152,7 @@ def check(recipe: Recipe) -> None:
         ),
         f"epochs={recipe.epochs}": (recipe.epochs >= 1, "1 and more"),
         f"curriculum_epochs={recipe.curriculum_epochs}": (recipe.curriculum_epochs >= 0, "0 and more"),
+        f"patience={recipe.patience}": (recipe.patience >= 0, "0, which is off, and 1 and more"),
         f"auxiliary.object_epochs={objects}": (0 <= objects <= recipe.epochs, f"0 to {recipe.epochs}, the epochs"),
         f"auxiliary.referent_epochs={referents}": (0 <= referents <= left, f"0 to {left}, the epochs that are left"),
         f"optim.lr={optim.lr}": (0 < optim.lr < infinity, "above 0"),
@@ -159,6 +170,8 @@ def check(recipe: Recipe) -> None:
             for split, images in splits.items()
         },
     }
+    if recipe.patience:
+        accepted[f"patience={recipe.patience} and data.split={data.split}"] = (data.split == "train", "split train")
     if recipe.batch_of == "pairs":
         whole_images = {"curriculum_epochs": recipe.curriculum_epochs, "auxiliary.epochs": auxiliary.epochs}
         accepted |= {f"{name}={epochs} and batch_of=pairs": (epochs == 0, "0") for name, epochs in whole_images.items()}

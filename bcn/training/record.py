@@ -16,7 +16,7 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, measur
 
     MACs are counted as in the tables: one question about one image, in the reference implementation of the equations.
     Seconds are those of the work that led to the result, without what a crash threw away. CPU seconds are the main
-    rank's.
+    rank's; those of training are of the steps alone, without validation and tests.
 
     Args:
         dataset: the training split.
@@ -34,6 +34,7 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, measur
         "data": run.manifest["data"],
         **measured,
         "best_epoch": at.best_epoch,
+        **({"stopped_after": at.epoch} if at.epoch < recipe.epochs else {}),
         "parameters": count_parameters(state.model),
         "with_statistics": count_parameters(state.model, statistics=True),
         "macs": round(reference_macs(state.model, (channels, height, width)).total),
@@ -43,6 +44,7 @@ def make_record(run: Run, recipe: Recipe, state: State, dataset: Dataset, measur
         "seconds": round(at.seconds, 1),
         "cpu_seconds": round(at.cpu_seconds, 1),
         "train_seconds": round(at.train_seconds, 1),
+        "train_cpu_seconds": round(at.train_cpu_seconds, 1),
         "sessions": at.sessions,
         "versions": versions(),
         "commit": commit(),

@@ -4,6 +4,7 @@ manifest.json (what was started), metrics.jsonl (what happened, see event_log.py
 best.safetensors (best by validation), last.safetensors and record.json (at the end).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -22,6 +23,8 @@ CURVE_POINTS = 60
 MANIFEST = ("recipe", "seed", "overridden", "overrides", "threads", "ranks")
 RECORD = ("run", "metrics", "ranks", "seconds", "cpu_seconds", "best_epoch", "commit")
 """required keys of a manifest and of a record"""
+NOT_A_RECORD = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+"""what reading a record raises whose values are of other types than a run writes"""
 
 
 def run_id(recipe: Recipe, seed: int) -> str:
@@ -50,7 +53,9 @@ class Run:
         record = _read(path, RECORD, remedy)
         try:
             check_counts(record["metrics"])
-        except (ValueError, TypeError, AttributeError) as error:
+            if not math.isfinite(record["seconds"]):
+                raise ValueError(f"it took {record['seconds']} seconds")
+        except NOT_A_RECORD as error:
             raise BcnError(f"{path} contradicts itself: {error}; {remedy}") from error
         return record
 
@@ -144,16 +149,21 @@ def find_run(path: Path) -> Run:
 
 
 def check_counts(metrics: dict[str, dict[str, Any]]) -> None:
-    """Raise ValueError where accuracy is not what was counted.
+    """Raise ValueError, or another of NOT_A_RECORD, where accuracy is not what was counted.
 
     Args:
         metrics: by test set, what `compute_metrics` of metrics.py gave.
     """
     for test_set, parts in metrics.items():
         for name, part in parts.items():
-            if not isinstance(part, dict) or "total" not in part:
+            if not isinstance(part, dict):
+                if not math.isfinite(part):  # a localisation error
+                    raise ValueError(f"{name} of {test_set} is {part}")
                 continue
             correct, total, accuracy = part["correct"], part["total"], part["accuracy"]
+            low, high = part["interval"] if total else (0, 1)
+            if not 0 <= low <= high <= 1:
+                raise ValueError(f"{name} of {test_set} has the interval {low} to {high}")
             if not 0 <= correct <= total or (total and abs(accuracy - correct / total) > 1e-6):
                 raise ValueError(f"{name} of {test_set} has accuracy {accuracy} for {correct} of {total}")
 

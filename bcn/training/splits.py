@@ -16,6 +16,7 @@ from bcn.models.registry import image_shape
 from bcn.training.auxiliary import open_supervision
 from bcn.training.progress import say
 from bcn.training.recipe import Recipe
+from bcn.training.start import Start
 
 
 def open_for(model: str, name: str, split: str, **options: Any) -> Dataset:
@@ -33,27 +34,39 @@ class Splits(NamedTuple):
     """questions of object supervision about the training images"""
     embeddings: Tensor | None = None
     """initial word embeddings, one row for each token; NaN where they are random"""
+    start: Start | None = None
+    """trained weights that the first epoch begins with"""
 
     @classmethod
-    def open(cls, recipe: Recipe, root: Path | None) -> "Splits":
+    def open(cls, recipe: Recipe, root: Path | None, start: Start | None = None) -> "Splits":
         """Open what a recipe names.
 
         Args:
             root: where the original data lies, BCN_DATA by default.
+            start: trained weights, whose words and answers come first.
         """
+        if recipe.start != ("" if start is None else start.name):
+            raise BcnError(f"{recipe.name} starts from {recipe.start or 'random weights'}: give these as start")
         data, model = recipe.data, recipe.model
-        train = open_for(model, data.name, data.split, data=root, images=data.train, questions=data.questions)
-        val = open_for(model, data.name, "val", data=root, images=data.val) if data.split == "train" else None
-        test = open_for(model, data.name, "test", data=root, images=data.test)
+        amount: dict[str, Any] = {"images": data.train, "questions": data.questions}
+        train = open_for(model, data.name, data.split, data=root, **amount)
         trained: dict[str, Any] = {}
+        if start is not None and train.vocabulary is not None:
+            trained = start.grow(train.vocabulary.words, train.answers)
+            train = open_for(model, data.name, data.split, data=root, **amount, **trained)
+        val = (
+            open_for(model, data.name, "val", data=root, images=data.val, **trained) if data.split == "train" else None
+        )
+        test = open_for(model, data.name, "test", data=root, images=data.test, **trained)
         if train.vocabulary is not None:
             trained = {"words": train.vocabulary.words, "answers": train.answers}
         tests = {name: open_for(model, name, "test", data=root, images=data.test, **trained) for name in data.tests}
         embeddings = load_embeddings(train, root) if recipe.word_embeddings == "glove" else None
+        train = train.allow_mirroring() if recipe.mirror else train
         train, objects = open_supervision(recipe, train)
         if recipe.batch_of == "pairs":
             train = Pairs(train)
-        return cls(train, val, test, tests, objects, embeddings)
+        return cls(train, val, test, tests, objects, embeddings, start)
 
     def model_arguments(self, recipe: Recipe) -> dict[str, Any]:
         """The arguments of the recipe's model, with those that the data determines: vocab_size and num_answers."""

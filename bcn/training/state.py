@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter, with_config
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
@@ -16,7 +17,7 @@ from bcn.models.relation_model import QuestionAnswerer
 from bcn.training.auxiliary import make_heads
 from bcn.training.device import sum_dtype
 from bcn.training.optim.schedule import make_optimiser
-from bcn.training.recipe import Recipe
+from bcn.training.recipe import Recipe, phases
 from bcn.training.splits import Splits
 
 NEVER = 2**62
@@ -35,6 +36,7 @@ def seed_device(seed: int, device: torch.device) -> None:
         getattr(torch, device.type).manual_seed(seed)
 
 
+@with_config(extra="forbid")
 @dataclass
 class Position:
     """Plain numbers of a checkpoint."""
@@ -52,6 +54,16 @@ class Position:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     train_seconds: float = 0.0
+    train_cpu_seconds: float = 0.0
+
+
+def read_position(state: dict[str, Any]) -> tuple[Position, list[str] | None]:
+    """The position that a checkpoint's state tells, and its lines of metrics.jsonl, which version 0.1 did not keep.
+
+    KeyError, TypeError or ValueError where it tells something else.
+    """
+    position = TypeAdapter(Position).validate_python(state["position"])
+    return position, TypeAdapter(list[str] | None).validate_python(state.get("metrics"))
 
 
 @dataclass
@@ -97,7 +109,7 @@ class State:
         """Every parameter that the optimiser trains, those of auxiliary heads included."""
         return [parameter for group in self.optimiser.param_groups for parameter in group["params"]]
 
-    def count(self, loss: Tensor, *, answers: int, seconds: float) -> None:
+    def count(self, loss: Tensor, *, answers: int, seconds: float, cpu_seconds: float) -> None:
         """A step is done: add its loss up without waiting for its value, and move on."""
         at = self.position
         self.loss += loss
@@ -105,6 +117,7 @@ class State:
         self.first_bad = self.first_bad.minimum(torch.where(loss.isfinite(), NEVER, at.step))
         at.index, at.step, at.questions = at.index + 1, at.step + 1, at.questions + answers
         at.train_seconds += seconds
+        at.train_cpu_seconds += cpu_seconds
 
     def next_epoch(self) -> None:
         self.position.epoch, self.position.index = self.position.epoch + 1, 0
@@ -128,6 +141,17 @@ class State:
         self.best = {name: tensor.clone() for name, tensor in self.evaluated.state_dict().items()}
         self.position.best_epoch, self.position.best_score = self.position.epoch + 1, score
         return True
+
+    def has_plateaued(self, recipe: Recipe) -> bool:
+        """Whether validation has not become better for `patience` epochs, of those that train all questions.
+
+        It follows from the position, so a run that goes on from a checkpoint ends in the same epoch; and the main rank
+        decides for all, so that none waits for the others.
+        """
+        if not recipe.patience or self.position.best_epoch is None:
+            return False
+        before = recipe.epochs - phases(recipe).get("main", 0)
+        return self.position.epoch - max(self.position.best_epoch, before) >= recipe.patience
 
     def update_clock(self) -> None:
         """Add the time since the last update to the run's."""
@@ -157,6 +181,6 @@ class State:
         if self.ema is not None:
             self.ema.load_state_dict(state["ema"])
         self.best = state["best"]
-        self.position = Position(**state["position"])
+        self.position, _ = read_position(state)
         self.loss.copy_(state["loss"])
         self.recent.copy_(state["recent"])

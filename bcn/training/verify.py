@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from bcn.data.cache import verify_cache
 from bcn.data.check import Finding, check
@@ -10,6 +9,7 @@ from bcn.data.registry import DATASETS
 from bcn.errors import BcnError
 from bcn.training.checkpoint import list_checkpoints, read_checkpoint
 from bcn.training.run import Run, find_run
+from bcn.training.state import read_position
 from bcn.training.weights import load_model
 
 RUN_FILES = ("metrics.jsonl", "checkpoint", "record.json", "last.safetensors")
@@ -36,14 +36,16 @@ def verify_run(path: Path) -> Iterator[Finding]:
         yield Finding(str(path), str(error), "bad")
         return
     yield Finding(str(path), f"manifest.json: {about}", "good")
-    newest = None
+    lines = None
     for checkpoint in list_checkpoints(run.checkpoints):
         try:
-            _, newest = read_checkpoint(checkpoint)
-            yield Finding(str(checkpoint), f"whole, at step {newest['position']['step']}", "good")
+            position, lines = read_position(read_checkpoint(checkpoint)[1])
+            yield Finding(str(checkpoint), f"whole, at step {position.step}", "good")
         except BcnError as error:
             yield Finding(str(checkpoint), f"{error}: the run goes on from another, or remove it", "bad")
-    yield from _verify_events(run, newest)
+        except (KeyError, TypeError, ValueError):
+            yield Finding(str(checkpoint), "does not say where in the run it was saved: remove it", "bad")
+    yield from _verify_events(run, lines or [])
     record = None
     try:
         record = run.record()
@@ -54,11 +56,11 @@ def verify_run(path: Path) -> Iterator[Finding]:
             yield from _verify_weights(file)
         elif record is not None and (name == "last" or record["best_epoch"] is not None):
             yield Finding(str(file), "is missing: remove record.json, and the same command writes both", "bad")
-    if record is None:
+    if not (path / "record.json").exists():
         yield Finding(str(path), "is not finished: the same command goes on with it", "good")
-    elif record["curve"] != run.curve():
+    elif record is not None and record.get("curve") != run.curve():
         yield Finding(str(path / "record.json"), "has another curve than metrics.jsonl", "bad")
-    else:
+    elif record is not None:
         yield Finding(str(path / "record.json"), "whole, and its counts and curve hold", "good")
 
 
@@ -102,10 +104,10 @@ def _verify_weights(file: Path) -> Iterator[Finding]:
         yield Finding(str(file), str(error), "bad")
 
 
-def _verify_events(run: Run, newest: dict[str, Any] | None) -> Iterator[Finding]:
+def _verify_events(run: Run, lines: list[str]) -> Iterator[Finding]:
     """The lines of metrics.jsonl against their own checksums, and against the copy in the newest checkpoint."""
     subject = str(run.log.path)
-    damaged = set(run.log.find_damaged()) | set(run.log.find_changed((newest or {}).get("metrics", [])))
+    damaged = set(run.log.find_damaged()) | set(run.log.find_changed(lines))
     if damaged:
         yield Finding(subject, f"damaged in line {_join(damaged)}: the run restores it when it goes on", "bad")
     elif run.log.path.exists():

@@ -51,27 +51,34 @@ def find_weights(run: Path) -> Path:
     raise BcnError(f"{run} has no weights yet; train it for an epoch first")
 
 
-def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
-    """A trained model in evaluation mode, and its description.
+def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights of a trained model, and its description.
 
     Everything is checked before memory is taken for the model: the description, the shapes of the tensors against those
-    of the model on the meta device, the checksum, and that all values are finite. Then it answers once.
+    of the model on the meta device, the checksum, and that all values are finite.
+    """
+    if not path.exists():
+        raise BcnError(f"{path} does not exist; give a run's directory or a .safetensors file")
+    with _open(path) as file:
+        written, checksum = _metadata(path, file)
+        description = check_description(path, written)
+        _check_shapes(path, file, description)
+        weights = _read_tensors(path, file, written, checksum)
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise BcnError(f"{path}: {name} has values that are not finite numbers; use another copy of it")
+    return weights, description
+
+
+def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
+    """A trained model in evaluation mode, and its description; all of it is checked, and it answers once.
 
     Args:
         path: a run's directory, or a weights file.
     """
-    if not path.exists():
-        raise BcnError(f"{path} does not exist; give a run's directory or a .safetensors file")
     if path.is_dir():
         path = find_weights(find_run(path).path)
-    with _open(path) as file:
-        description, checksum = _metadata(path, file)
-        check_description(path, description)
-        _check_shapes(path, file, description)
-        weights = _read_tensors(path, file, description, checksum)
-    for name, tensor in weights.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise BcnError(f"{path}: {name} has values that are not finite numbers; use another copy of it")
+    weights, description = read_model(path)
     model = create_model(description["model"], **description["arguments"])
     model.load_state_dict(weights)
     for part in model.modules():
@@ -101,16 +108,21 @@ def _metadata(path: Path, file: Any) -> tuple[dict[str, Any], str | None]:
     return description, description.pop(CHECKSUM, None)
 
 
-def _check_shapes(path: Path, file: Any, description: dict[str, Any]) -> None:
-    """Refuse tensors that are not the model's, before any is read; the model has no storage."""
+def build_on_meta(path: Path, description: dict[str, Any]) -> nn.Module:
+    """The model that a description from this file names, without storage: nothing is allocated for one that lies."""
     try:
-        model = on_meta(description["model"], **description["arguments"])
+        return on_meta(description["model"], **description["arguments"])
     except BcnError as error:
         raise BcnError(f"{path}: {error}") from error
     except RuntimeError as error:
         raise BcnError(
             f"{path} has arguments that no model can be built with; give weights that `bcn train` wrote"
         ) from error
+
+
+def _check_shapes(path: Path, file: Any, description: dict[str, Any]) -> None:
+    """Refuse tensors that are not the model's, before any is read; the model has no storage."""
+    model = build_on_meta(path, description)
     expected = {name: (list(tensor.shape), tensor.dtype) for name, tensor in model.state_dict().items()}
     given = {}
     for name in file.keys():  # noqa: SIM118 (not a mapping)

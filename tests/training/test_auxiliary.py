@@ -26,8 +26,9 @@ from bcn.models.registry import create_model
 from bcn.models.relation_model import QuestionAnswerer, RelationModel
 from bcn.paper.estimate import measure
 from bcn.paper.tables import find_recipe
-from bcn.training.auxiliary import ReferentHead, make_object_head, object_grid, referent_loss
+from bcn.training.auxiliary import ReferentHead, make_object_head, object_grid, referent_loss, step_losses
 from bcn.training.distributed import Ranks
+from bcn.training.initial import initialise
 from bcn.training.interrupts import Interrupted, Stop
 from bcn.training.loop import Trainer, train
 from bcn.training.optim.muon import Muon
@@ -66,7 +67,10 @@ def make_model(name: str, **arguments: Any) -> tuple[QuestionAnswerer, RelationM
     return model, model.answer
 
 
-@pytest.mark.parametrize(("name", "objects"), [("multirn", 64), ("multirn-h", 256), ("cnn-lstm", 64), ("rn", 64)])
+OBJECTS = [("multirn", 64), ("multirn-h", 256), ("multirn-rounds-h", 256), ("cnn-lstm", 64), ("rn", 64)]
+
+
+@pytest.mark.parametrize(("name", "objects"), OBJECTS)
 def test_a_referent_head_answers_as_its_model(name: str, objects: int) -> None:
     torch.manual_seed(0)
     model, _ = make_model(f"clevr/{name}", vocab_size=9)
@@ -74,29 +78,32 @@ def test_a_referent_head_answers_as_its_model(name: str, objects: int) -> None:
     image, question = torch.rand(2, 3, 128, 128).double(), torch.randint(1, 9, (2, 3, 5))
     point = torch.rand(2, 4, 2).double()
     point[1, 3] = torch.nan
-    logits, scores, _ = head(image, question, point)
+    logits, scores, _, steps = head(image, question, point)
     assert torch.allclose(logits, model(image, question), atol=1e-10)
-    assert scores.shape == (2, 3, 4, 1 if name in ("cnn-lstm", "rn") else 8, 32)
+    channels = {"cnn-lstm": 1, "rn": 1, "multirn-rounds-h": 4}
+    assert scores.shape == (2, 3, 4, channels.get(name, 8), 32)
     assert name == "rn" or (scores < 0).double().mean() > 0.8  # nearly all are negative at the start
-    alone, same, _ = head(image, question, point, answers=False)
+    assert (steps is not None) == (name == "multirn-rounds-h")
+    assert steps is None or (steps < 0).double().mean() > 0.8
+    alone, same, _, _ = head(image, question, point, answers=False)
     assert alone is None
     assert torch.equal(scores, same)
 
 
-@pytest.mark.parametrize(("name", "side"), [("multirn", 8), ("multirn-h", 16), ("cnn-lstm", 8), ("rn", 8)])
+@pytest.mark.parametrize(("name", "side"), [(name, math.isqrt(objects)) for name, objects in OBJECTS])
 def test_the_score_of_a_point_is_that_of_its_object(name: str, side: int) -> None:
     torch.manual_seed(0)
     model, _ = make_model(f"clevr/{name}", vocab_size=9)
     head = ReferentHead(model, roles=32, objects=side * side).double().eval()
     image, question = torch.rand(2, 3, 128, 128).double(), torch.randint(1, 9, (2, 3, 5))
     point = torch.rand(2, 4, 2).double()
-    _, scores, cell = head(image, question, point)
+    _, scores, cell, _ = head(image, question, point)
     x, y = point[0, 2].tolist()
     assert cell[0, 2] == side * int(y * side) + int(x * side)
     moved = point.clone()
     moved[0, 0] = (torch.floor(point[0, 0] * side) + 0.9) / side  # within its object; and another point elsewhere
     moved[0, 1] = (torch.floor(point[0, 1] * side) + side // 2 + 0.5) % side / side
-    _, others, _ = head(image, question, moved)
+    _, others, _, _ = head(image, question, moved)
     assert torch.equal(others[0, :, 0], scores[0, :, 0])
     assert not torch.allclose(others[0, :, 1], scores[0, :, 1])
 
@@ -133,9 +140,77 @@ def test_the_referent_loss_is_that_of_points_that_are_there() -> None:
     assert float(referent_loss(score, cell, batch)) == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["multirn", "multirn-h", "cnn-lstm", "rn", "cnn-lstm-sa", "film-pixels"])
+def test_the_loss_of_a_step_is_that_of_its_sets() -> None:
+    """Two points, a question, two steps: the second step is right but for one point in its second set."""
+    step = torch.tensor([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])[None, None]  # (B, Q, T, S, 2)
+    score = torch.where(step > 0, 1.0, -1.0)
+    score[0, 0, 0, 1, 1] = 0.2
+    batch = Batch(torch.zeros(1, 1, 1, 1), torch.tensor([[3]]), auxiliary={"point": torch.rand(1, 2, 2), "step": step})
+    losses = step_losses(score, torch.tensor([[0, 1]]), batch)
+    assert losses.tolist() == pytest.approx([0, 0.5**2 / 2])
+
+
+def test_each_round_is_supervised_by_its_step(made: Path) -> None:
+    """What is wrong about step r reaches what comes before round r + 1, and nothing after."""
+    recipe = replace(supervised(1, 1), model="clevr/multirn-rounds-h", arguments=(("rounds", 2), ("width", 32)))
+    trainer = Trainer(recipe, 0, Splits.open(recipe, made), ranks=Ranks(), stop=Stop())
+    trainer.state.position.epoch = 1
+    batch = trainer.load(np.arange(4))
+    assert batch.auxiliary is not None
+    assert batch.auxiliary["step"].shape[-2:] == (2, 2)
+    head = trainer.state.heads["referents"]
+    relation: Any = make_relation(trainer.state.model)
+    for step in range(2):
+        head.zero_grad()
+        scores = head(trainer.splits.train.preprocessing(batch.image), batch.question, batch.auxiliary["point"])
+        step_losses(scores.step, scores.object, batch)[step].backward()
+        reached = [hears.weight.grad is not None and bool(hears.weight.grad.any()) for hears in relation.hears]
+        assert reached == [number < step for number in range(2)]
+        assert relation.first.weight.grad.any()
+        assert relation.g.weight.grad is None
+
+
+def make_relation(model: nn.Module) -> nn.Module:
+    assert isinstance(model, QuestionAnswerer)
+    assert isinstance(model.answer, RelationModel)
+    return model.answer.relation
+
+
+def test_rounds_learn_their_steps_from_a_balanced_start(made: Path, tmp_path: Path) -> None:
+    arguments = (("rounds", 2), ("width", 64))
+    recipe = replace(supervised(3, 1), model="clevr/multirn-rounds-h", arguments=arguments, initialisation="balanced")
+    recipe = replace(recipe, optim=replace(recipe.optim, lr=0.002), augment=False)
+    curve = train(recipe, seed=0, runs=tmp_path / "runs", data=made)["curve"]
+    assert curve[3]["loss"] < 0.8 * curve[1]["loss"]
+    assert "accuracy" in curve[-1]
+
+
+def test_balancing_leaves_the_scores_of_rounds_low(made: Path) -> None:
+    recipe = replace(supervised(1, 1), model="clevr/multirn-rounds-h", initialisation="balanced", arguments=())
+    splits = Splits.open(recipe, made)
+    state = State.begin(recipe, splits, seed=0, device=torch.device("cpu"))
+    initialise(state, recipe, splits, seed=0)
+    batch = splits.train[np.arange(4)]
+    assert batch.auxiliary is not None
+    with torch.no_grad():
+        scores = state.heads["referents"](
+            splits.train.preprocessing(batch.image), batch.question, batch.auxiliary["point"]
+        )
+    assert (scores.role < 0).float().mean() > 0.8
+    assert scores.role.std() < 0.6
+
+
+def test_a_width_that_roles_do_not_fit_is_refused(made: Path) -> None:
+    rounds = replace(supervised(1, 1), model="clevr/multirn-rounds-h", arguments=(("width", 48),))
+    refused(rounds, made, "width=48: accepted .* multiples of 32")
+
+
+SUPERVISED = ["multirn", "multirn-h", "cnn-lstm", "rn", "cnn-lstm-sa", "film-pixels"]
+
+
+@pytest.mark.parametrize("name", [*(f"table4/{row}" for row in SUPERVISED), "clevr-like-v2/multirn-rounds-h"])
 def test_in_every_row_muon_leaves_the_layer_that_answers_to_adam(name: str) -> None:
-    recipe = find_recipe(f"table4/{name}", "cpu")
+    recipe = find_recipe(name, "cpu")
     model, answer = make_model(recipe.model)
     heads = [
         make_object_head(model, kinds=5, answers=17),
@@ -178,7 +253,7 @@ def test_a_record_says_what_was_supervised_with(made: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_gradients_are_clipped_over_all_that_is_trained(made: Path, epoch: int) -> None:
     """The norm is that of the model and the heads together, in every stage."""
-    recipe = replace(supervised(1, 1), model="clevr/cnn-lstm", optim=Optim("adam", 1e-3, clip_norm=0.01))
+    recipe = replace(supervised(1, 1), model="clevr/cnn-lstm", arguments=(), optim=Optim("adam", 1e-3, clip_norm=0.01))
     trainer = Trainer(recipe, 0, Splits.open(recipe, made), ranks=Ranks(), stop=Stop())
     trainer.state.position.epoch = epoch
     trainer.step(trainer.stage[0].loss, trainer.load(np.arange(4)), answers=40)

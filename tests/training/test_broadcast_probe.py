@@ -30,6 +30,7 @@ def model(dataset: SortOfClevr) -> Any:
     torch.manual_seed(0)
     model = create_model("sort-of-clevr/multirn", final_relu=False).eval()
     batch = dataset[range(70)]
+    assert batch.question is not None
     return balance_broadcast(model, dataset.preprocessing(batch.image), batch.question)
 
 

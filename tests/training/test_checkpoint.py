@@ -1,9 +1,11 @@
 """Checkpoints: whole or not there."""
 
 import hashlib
+import io
 import json
 import resource
 import signal
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,13 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
     assert newest(tmp_path) == 4000
 
 
+def sign_state(path: Path) -> None:
+    """Give the state of a checkpoint its right checksum, as a stranger would."""
+    checksums = json.loads(path.with_suffix(".json").read_text())
+    checksums["state"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_suffix(".json").write_text(json.dumps(checksums))
+
+
 def test_a_pickle_that_runs_code_is_refused_without_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Code:
         def __reduce__(self) -> tuple[object, tuple[object, ...]]:
@@ -44,14 +53,42 @@ def test_a_pickle_that_runs_code_is_refused_without_advice(tmp_path: Path, capsy
     write(tmp_path, 1, 2)
     path = tmp_path / "step-00000002.pt"
     torch.save({"step": 2, "of": Code()}, path)
-    checksums = json.loads(path.with_suffix(".json").read_text())
-    checksums["state"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    path.with_suffix(".json").write_text(json.dumps(checksums))
+    sign_state(path)
     assert newest(tmp_path) == 1
     assert not (tmp_path / "ran").exists()
     (line,) = capsys.readouterr().err.splitlines()
     assert "holds more than tensors and plain values, and is refused" in line
     assert "weights_only" not in line
+
+
+def test_a_torchscript_archive_is_refused_without_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of which torch says in another exception, and a warning, to load it with `weights_only=False`."""
+    write(tmp_path, 1, 2)
+    path, saved = tmp_path / "step-00000002.pt", io.BytesIO()
+    torch.save({"step": 2}, saved)
+    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(path, "w") as script:
+        for entry in source.infolist():
+            script.writestr(entry.filename, source.read(entry))
+        script.writestr(f"{source.namelist()[0].partition('/')[0]}/constants.pkl", b"")
+    sign_state(path)
+    assert newest(tmp_path) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "holds more than tensors and plain values, and is refused" in line
+    assert "weights_only" not in line
+
+
+def test_a_state_that_unpacks_to_more_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """torch.save does not compress, but torch.load would unpack what somebody else has compressed."""
+    write(tmp_path, 1, 2)
+    path, saved = tmp_path / "step-00000002.pt", io.BytesIO()
+    torch.save({"step": 2, "of": torch.zeros(1 << 20)}, saved)
+    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for entry in source.infolist():
+            packed.writestr(entry.filename, source.read(entry))
+    assert torch.load(path, weights_only=True)["of"].numel() == 1 << 20
+    sign_state(path)
+    assert newest(tmp_path) == 1
+    assert "its state unpacks from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pt", ".safetensors"])

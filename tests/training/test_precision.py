@@ -61,7 +61,7 @@ def test_the_precision_is_on_record(tmp_path: Path) -> None:
 
 
 def test_runs_of_before_keep_their_names() -> None:
-    recipe = find_recipe("table3/multirn-h", "smoke")
+    recipe = replace(find_recipe("table3/multirn-h", "smoke"), arguments=(("final_relu", True),))
     assert run_id(recipe, 0) == "table3-multirn-h-smoke-0-5dde6515"
     assert len({run_id(replace(recipe, **change), 0) for change in ({}, {"precision": "tf32"}, {"accumulate": 2})}) == 3
 

@@ -40,7 +40,7 @@ def test_a_step_is_the_textbook_step() -> None:
     for index in range(3):
         batch = ours.load(ours.splits.train.order(0, seed=0)[7 * index : 7 * (index + 1)])
         loss = ours.step(ours.stage[0].loss, batch, answers=7)
-        ours.state.count(loss, answers=7, seconds=0)
+        ours.state.count(loss, answers=7, seconds=0, cpu_seconds=0)
         with torch.no_grad():
             for parameter, value in zip(reference_model.parameters(), reference, strict=True):
                 parameter.copy_(value)

@@ -22,7 +22,7 @@ def make_optimiser(optim: Optim, model: nn.Module) -> torch.optim.Optimizer:
 
 
 def learning_rate(optim: Optim, step: int, *, steps_per_epoch: int, total: int) -> float:
-    """The learning rate of a step: linear warm-up, then step decay or cosine decay to zero.
+    """The learning rate of a step: warm-up, linear or in seven doublings, then step decay, cosine decay or none.
 
     It is a function of the step alone, so that there is nothing to save.
 
@@ -32,8 +32,13 @@ def learning_rate(optim: Optim, step: int, *, steps_per_epoch: int, total: int) 
     >>> cosine = Optim("adam", 1.0, schedule="warmup-cosine", warmup=0.5)
     >>> [round(learning_rate(cosine, step, steps_per_epoch=1, total=8), 3) for step in range(8)]
     [0.25, 0.5, 0.75, 1.0, 1.0, 0.854, 0.5, 0.146]
+    >>> doubling = Optim("adam", 1.0, schedule="warmup-doubling", warmup=0.5)
+    >>> [learning_rate(doubling, step, steps_per_epoch=1, total=14) for step in range(9)]
+    [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
     """
     warmup = round(optim.warmup * total)
+    if optim.schedule == "warmup-doubling":
+        return min(optim.lr, optim.lr * 0.01 * 2 ** (7 * step // warmup)) if step < warmup else optim.lr
     if step < warmup:
         return optim.lr * (step + 1) / warmup
     if optim.schedule == "warmup-cosine":

@@ -15,6 +15,8 @@ from helpers.far import Trace
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from bcn.bench.gpu import Steps
+from bcn.bench.trace import Trace as Counted
 from bcn.models.question_encoder import QuestionEncoder, lengths
 from bcn.paper.tables import find_recipe
 from bcn.training.distributed import Ranks
@@ -46,7 +48,7 @@ def trace_step(recipe: Recipe, data: Path | None, device: torch.device, *, epoch
             batch = trainer.load(np.arange(recipe.batch_size))
         with Trace() as step:
             loss = trainer.step(trainer.stage[0].loss, batch, answers=7)
-            trainer.state.count(loss, answers=7, seconds=0)
+            trainer.state.count(loss, answers=7, seconds=0, cpu_seconds=0)
     return load, step
 
 
@@ -56,6 +58,32 @@ def test_a_step_on_clevr_stays_within_its_operators(scenes: Path, far: torch.dev
     assert step.operators["far::cudnn_rnn"] == step.operators["far::cudnn_rnn_backward"] == 1
     assert step.operators["aten::_fused_adam_"] == 1
     assert step.operators.total() <= BUDGET, step.operators.most_common(12)
+
+
+def without_copies(trace: Trace | Counted) -> dict[str, int]:
+    """The benchmark counts a copy as one operator; the device is asked for memory first, and then to fill it."""
+    parts = ("_to_copy", "copy_", "empty", "empty_strided", "zeros", "zero_", "scalar_tensor", "fill_")
+    return {name: count for name, count in trace.operators.items() if count and name.split("::")[1] not in parts}
+
+
+def test_the_benchmark_counts_what_the_device_is_asked_for(far: torch.device) -> None:
+    """`bcn bench gpu`, against the count of the device itself; no step of the recipe for a GPU waits for it.
+
+    In float32: this device has no autocast.
+    """
+    recipe = replace(
+        find_recipe("fast/multirn-h", "paper"), word_embeddings="random", batch_size=2, precision="float32"
+    )
+    steps = Steps(recipe, far)
+    with steps.batches:
+        steps.run(2)
+        with Trace() as seen, Counted("far") as counted:
+            steps.run(1)
+    assert 100 < counted.operators.total() <= seen.operators.total() <= BUDGET + 50  # clipping and an EMA besides Adam
+    assert without_copies(counted) == without_copies(seen)
+    assert counted.operators["aten::_fused_adam_"] == 1
+    assert counted.reads.total() == seen.reads.total() == 0
+    assert counted.peak_bytes > 2 * 10 * 256 * 256 * 4  # g's second layer
 
 
 @pytest.mark.parametrize("name", ["table4/multirn", "table4/film-pixels", "table4/q-type", "table3/multirn-h"])
