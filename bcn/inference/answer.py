@@ -17,6 +17,8 @@ class Answer:
     """as the model understood it; None where no question was asked"""
     centre: tuple[float, float] | None = None
     """x and y from 0 to 1, from left to right and from top to bottom, for models that localise"""
+    unknown: tuple[str, ...] = ()
+    """words of the question that the model does not know, and had to ignore"""
 
     @classmethod
     def ranked(
@@ -26,6 +28,7 @@ class Answer:
         *,
         question: str | None = None,
         centre: tuple[float, float] | None = None,
+        unknown: tuple[str, ...] = (),
     ) -> "Answer":
         """Rank the answers by their probabilities.
 
@@ -33,7 +36,7 @@ class Answer:
         'no'
         """
         ranking = sorted(zip(names, probabilities, strict=True), key=lambda pair: -pair[1])
-        return cls(*ranking[0], tuple(ranking[1:]), question, centre)
+        return cls(*ranking[0], tuple(ranking[1:]), question, centre, unknown)
 
     def to_dict(self, *, runners_up: int | None = None) -> dict[str, Any]:
         """For JSON, with all other answers or only the first `runners_up`; without what the model does not give.
@@ -44,4 +47,5 @@ class Answer:
         others = [{"answer": name, "probability": probability} for name, probability in self.others[:runners_up]]
         content: dict[str, Any] = {} if self.question is None else {"question": self.question}
         content |= {"answer": self.answer, "probability": self.probability, "others": others}
+        content |= {"unknown": list(self.unknown)} if self.unknown else {}
         return content if self.centre is None else content | {"centre": self.centre}

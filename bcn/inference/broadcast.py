@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
+from bcn.inference.grid import cell_edges
 from bcn.training.forward import forward
 
 
 class Pooled(NamedTuple):
-    """What `BroadcastConv.pooled` returned for a batch."""
+    """What `BroadcastConv.pooled` was given and returned for a batch."""
 
+    map_BChw: Tensor
     value_BK: Tensor
     position_BK: Tensor
     carries_BK: Tensor
     """bool: whether a channel carries something about the image"""
-    size: tuple[int, int]
-    """h and w"""
+    image_size: tuple[int, int]
+    """H and W"""
 
 
 class Output(NamedTuple):
@@ -43,6 +45,8 @@ class Broadcast(NamedTuple):
     """(K,) bool: without a last ReLU every channel carries something, after one those that are not zero"""
     size: tuple[int, int]
     """h and w"""
+    image_size: tuple[int, int]
+    """H and W of what the model was given"""
 
     @classmethod
     def of(cls, pooled: Pooled) -> "Broadcast":
@@ -50,26 +54,39 @@ class Broadcast(NamedTuple):
         value, position, carries = (
             part[0].cpu().numpy() for part in (pooled.value_BK, pooled.position_BK, pooled.carries_BK)
         )
-        return cls(value, position, carries, pooled.size)
+        h, w = pooled.map_BChw.shape[-2:]
+        return cls(value, position, carries, (h, w), pooled.image_size)
 
     def counts(self) -> np.ndarray:
         """(h, w) how many channels each position supplies (section 5.4); those that carry nothing are not counted."""
         return np.bincount(self.position[self.carries], minlength=self.size[0] * self.size[1]).reshape(self.size)
 
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """(h + 1,) and (w + 1,) the edges of the positions' cells on the image, from 0 to 1 down and across it."""
+        rows, columns = (cell_edges(*both) / both[0] for both in zip(self.image_size, self.size, strict=True))
+        return rows, columns
+
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the position of every channel, -1 for one that carries nothing."""
-        rows, columns = self.size
-        return {"rows": rows, "columns": columns, "position": np.where(self.carries, self.position, -1).tolist()}
+        """For JSON: the edges of the cells, and the value and position of every channel, -1 for none."""
+        rows, columns = self.edges()
+        return {
+            "rows": rows.round(4).tolist(),
+            "columns": columns.round(4).tolist(),
+            "position": np.where(self.carries, self.position, -1).tolist(),
+            "value": self.value.astype(float).round(3).tolist(),
+        }
 
 
 def pool(model: nn.Module, image_BCHW: Tensor) -> Pooled:
     """Run the CNN and the BCN alone, without a question."""
     map_BChw = model.features(image_BCHW)  # type: ignore[operator]
-    return _pooled(model.broadcast, map_BChw, *model.broadcast.pooled(map_BChw))  # type: ignore[operator, union-attr]
+    bcn: Any = model.broadcast
+    return _pooled(bcn, image_BCHW, map_BChw, *bcn.pooled(map_BChw))
 
 
-def _pooled(broadcast: Any, map_BChw: Tensor, value_BK: Tensor, position_BK: Tensor) -> Pooled:
-    return Pooled(value_BK, position_BK, broadcast.carries(value_BK), (map_BChw.shape[2], map_BChw.shape[3]))
+def _pooled(broadcast: Any, image_BCHW: Tensor, map_BChw: Tensor, value_BK: Tensor, position_BK: Tensor) -> Pooled:
+    H, W = image_BCHW.shape[-2:]
+    return Pooled(map_BChw, value_BK, position_BK, broadcast.carries(value_BK), (H, W))
 
 
 def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tensor | None) -> Output:
@@ -77,19 +94,20 @@ def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tenso
 
     For the time of the pass `model.broadcast.pooled` is wrapped, so one model must not run in two threads at once.
     """
+    inputs = (image_BCHW,) if question is None else (image_BCHW, question)
     bcn: Any = getattr(model, "broadcast", None)
     if bcn is None:
-        return Output(*forward(model, image_BCHW, question), None)
+        return Output(*forward(model, *inputs), None)
     pooled, calls = bcn.pooled, list[Pooled]()
 
-    def recorded(map_BChw: Tensor) -> tuple[Tensor, Tensor]:
-        value_BK, position_BK = pooled(map_BChw)
-        calls.append(_pooled(bcn, map_BChw, value_BK, position_BK))
+    def recorded(map_BChw: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        value_BK, position_BK = pooled(map_BChw, mask_Bn)
+        calls.append(_pooled(bcn, image_BCHW, map_BChw, value_BK, position_BK))
         return value_BK, position_BK
 
     bcn.pooled = recorded
     try:
-        logits, centre_B2 = forward(model, image_BCHW, question)
+        logits, centre_B2 = forward(model, *inputs)
     finally:
         del bcn.pooled
     (call,) = calls

@@ -1,12 +1,17 @@
 """A model's confusion matrix as an image: rows are true answers, columns the answers given."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from bcn.errors import BcnError, install_extra
 from bcn.io import atomic_write
 from bcn.training.metrics import Counts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def draw_confusion(counts: Counts, answers: tuple[str, ...], path: Path) -> None:
@@ -15,14 +20,26 @@ def draw_confusion(counts: Counts, answers: tuple[str, ...], path: Path) -> None
     Args:
         answers: the names of the answers, in the order of their indices.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BcnError(f"a confusion matrix needs matplotlib: {install_extra('plot')}") from error
     count_TA = counts.confusion_KTA.sum(0)
     true = (*answers, "any other")
     if not count_TA[-1].any():
         count_TA, true = count_TA[:-1], answers
+    figure = confusion_figure(count_TA, true, answers, f"{counts.correct:,} of {counts.total:,} right")
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=150)
+
+
+def confusion_figure(count_TA: Tensor, true: tuple[str, ...], answers: tuple[str, ...], title: str) -> "Figure":
+    """The matrix as a figure.
+
+    Args:
+        true: names of the rows.
+        answers: names of the columns.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BcnError(f"a confusion matrix needs matplotlib: {install_extra('plot')}") from error
     share_TA = count_TA / count_TA.sum(1, keepdim=True).clamp(min=1)
     side = 1.5 + 0.55 * len(answers)
     figure = Figure(figsize=(side, side), layout="constrained")
@@ -35,6 +52,5 @@ def draw_confusion(counts: Counts, answers: tuple[str, ...], path: Path) -> None
     axes.set_yticks(range(len(true)), true)
     axes.set_xlabel("answer given")
     axes.set_ylabel("true answer")
-    axes.set_title(f"{counts.correct:,} of {counts.total:,} right", fontsize=10)
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=150)
+    axes.set_title(title, fontsize=10)
+    return figure

@@ -135,7 +135,7 @@ def random_inputs(
         word_BQL = torch.randint(UNKNOWN, known, sizes, generator=generator)
         length_BQ1 = torch.randint(1, words + 1, (images, questions, 1), generator=generator)
         return image_BCHW, word_BQL * (torch.arange(words) < length_BQ1)
-    size: int = reasoner.model.relation.question_dim  # type: ignore[union-attr, assignment]
+    size: Any = reasoner.model.question_dim
     return image_BCHW, torch.rand(images, questions, size, generator=generator)
 
 
@@ -189,13 +189,20 @@ def onnx_content(reasoner: Reasoner, module: nn.Module, names: Sequence[str]) ->
     Args:
         names: of the outputs; those of the model itself come first and are compared.
     """
-    try:
-        import onnx
-        import onnxruntime  # type: ignore[import-untyped]
-        import onnxscript  # noqa: F401 (torch.onnx needs it)
-    except ModuleNotFoundError as error:
-        raise BcnError(f"export to onnx needs {error.name}: {install_extra('onnx')}") from error
+    _onnx_modules()
     program, shapes = trace(reasoner, module)
+    content = to_onnx(program, names, metadata(reasoner, shapes))
+    return content, shapes, compare(reasoner, onnx_function(content), shapes)
+
+
+def to_onnx(program: ExportedProgram, names: Sequence[str], about: str) -> bytes:
+    """A traced module as the content of an ONNX file.
+
+    Args:
+        names: of the outputs; those that the module does not have are left out.
+        about: the JSON of the entry `bcn` of the metadata.
+    """
+    onnx, _ = _onnx_modules()
     names = list(names)[: len(program.graph_signature.user_outputs)]
     for name in ("torch.onnx", "onnxscript"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -210,16 +217,33 @@ def onnx_content(reasoner: Reasoner, module: nn.Module, names: Sequence[str]) ->
         )
     assert converted is not None
     proto = converted.model_proto
-    onnx.helper.set_model_props(proto, {"bcn": metadata(reasoner, shapes)})
-    content = proto.SerializeToString()
+    onnx.helper.set_model_props(proto, {"bcn": about})
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+def onnx_function(content: bytes) -> Callable[..., list[Tensor]]:
+    """What an ONNX file computes, by onnxruntime: tensors in, in the order of its inputs, and all outputs."""
+    _, onnxruntime = _onnx_modules()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     inputs = [each.name for each in session.get_inputs()]
 
     def run(*tensors: Tensor) -> list[Tensor]:
         feed = {name: tensor.numpy() for name, tensor in zip(inputs, tensors, strict=True)}
-        return [torch.from_numpy(output) for output in session.run(names, feed)]
+        return [torch.from_numpy(output) for output in session.run(None, feed)]
 
-    return content, shapes, compare(reasoner, run, shapes)
+    return run
+
+
+def _onnx_modules() -> tuple[Any, Any]:
+    """onnx and onnxruntime."""
+    try:
+        import onnx
+        import onnxruntime  # type: ignore[import-untyped]
+        import onnxscript  # noqa: F401 (torch.onnx needs it)
+    except ModuleNotFoundError as error:
+        raise BcnError(f"export to onnx needs {error.name}: {install_extra('onnx')}") from error
+    return onnx, onnxruntime
 
 
 def write_torch_export(reasoner: Reasoner, path: Path) -> ExportResult:

@@ -9,11 +9,12 @@ from torch import nn
 
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.errors import BcnError
+from bcn.inference.shipped import locate_weights
 from bcn.io import atomic_write
 from bcn.models.registry import image_shape
 from bcn.training.device import find_device
 from bcn.training.environment import default_threads, keep_memory
-from bcn.training.forward import check_fit, forward, question_of, send
+from bcn.training.forward import check_fit, forward, inputs_of, send
 from bcn.training.weights import load_model
 
 
@@ -36,7 +37,7 @@ def predict(model: nn.Module, dataset: QuestionDataset, *, name: str, batch_size
     for start in range(0, len(dataset), batch_size):
         rows = range(start, min(start + batch_size, len(dataset)))
         batch = send(dataset[rows], model)
-        logits_BQA, _ = forward(model, dataset.preprocessing(batch.image), question_of(batch))
+        logits_BQA, _ = forward(model, *inputs_of(batch, dataset.preprocessing))
         for row, answers in zip(rows, logits_BQA.argmax(-1).tolist(), strict=True):
             # A row with fewer questions than others ends with padding.
             for question, answer in zip(dataset.questions(row), answers, strict=False):
@@ -61,11 +62,15 @@ def write_predictions(predictions: list[Prediction], path: Path) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def load_question_model(weights: Path, *, device: str | None = None) -> tuple[nn.Module, dict[str, Any], int]:
-    """A model that takes questions in words, its description, and the width and height of its images."""
+def load_question_model(weights: str | Path, *, device: str | None = None) -> tuple[nn.Module, dict[str, Any], int]:
+    """A model that takes questions in words, its description, and the width and height of its images.
+
+    Args:
+        weights: what `locate_weights` takes.
+    """
     keep_memory()
     torch.set_num_threads(default_threads())
-    model, description = load_model(weights)
+    model, description = load_model(locate_weights(weights)[1])
     if "words" not in description:
         raise BcnError(f"{weights} holds {description['model']}, which is not asked in words: give a model of CLEVR's")
     return model.to(find_device(device)), description, image_shape(description["model"])[1]

@@ -3,10 +3,9 @@
 Q questions of D numbers, A answers, C x H x W pixels.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -14,23 +13,18 @@ from torch import Tensor, nn
 
 from bcn.data.dataset import Preprocessing
 from bcn.data.images import ImageInput, fit, read_image, resize
-from bcn.data.sort_of_clevr import from_sentence, to_sentence
-from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary
-from bcn.errors import BcnError, did_you_mean
+from bcn.data.vqa.synonyms import say_in_known_words
+from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary, tokenize
+from bcn.errors import BcnError
 from bcn.inference.answer import Answer
 from bcn.inference.broadcast import Broadcast, Output, forward_with_broadcast, pool
-from bcn.io import checksum, read_json
-from bcn.models.registry import image_shape, list_models
+from bcn.inference.coding import CODINGS, find_coding
+from bcn.inference.shipped import locate_weights
+from bcn.models.object_model import ObjectModel
+from bcn.models.registry import image_shape
+from bcn.models.unet import UNet
 from bcn.training.forward import device_of
 from bcn.training.weights import load_model
-
-WEIGHTS = Path(__file__).parent / "weights"
-INDEXED = ("file", "sha256", "data", "recipe", "scale")
-"""what an entry of the index of weights has to contain"""
-SENTENCE_CODECS: dict[str, tuple[Callable[[str], np.ndarray], Callable[[np.ndarray], str]]] = {
-    "sort-of-clevr": (from_sentence, to_sentence)
-}
-"""by family of models: what turns a sentence into a question vector, and back into a sentence"""
 
 
 class EncodedQuestions(NamedTuple):
@@ -40,15 +34,22 @@ class EncodedQuestions(NamedTuple):
     """question vectors, or token indices padded with 0"""
     texts: list[str]
     """each question as the model understood it"""
+    unknown: tuple[tuple[str, ...], ...] = ()
+    """the words of each question that the model does not know; empty for question vectors"""
 
 
 class Reasoner:
     """A trained model with what using it takes: the preprocessing of images and the names of its answers."""
 
     def __init__(self, name: str, model: nn.Module, description: dict[str, Any]) -> None:
+        if isinstance(model, ObjectModel):
+            raise BcnError(f"{name} takes the objects of a scene and not its image: give weights of a model of images")
+        if isinstance(model, UNet):
+            raise BcnError(f"{name} gives masks and no answers: use `bcn.training.weights.load_model`")
         self.name, self.model, self.description = name, model.eval(), description
         self.family = str(description["model"]).split("/")[0]
         self.answers: tuple[str, ...] = tuple(description["answers"])
+        self.coding = find_coding(model, description)
         self.preprocessing = Preprocessing(**{key: tuple(part) for key, part in description["preprocessing"].items()})
 
     def __repr__(self) -> str:
@@ -79,13 +80,22 @@ class Reasoner:
         """Whether the model has a BCN, and so an activation map."""
         return getattr(self.model, "broadcast", None) is not None
 
-    def ask(self, image: ImageInput, questions: str | Sequence[str]) -> list[Answer]:
+    @overload
+    def ask(self, image: ImageInput, questions: str | Sequence[str]) -> list[Answer]: ...
+    @overload
+    def ask(self, image: list[ImageInput], questions: str | Sequence[str]) -> list[list[Answer]]: ...
+    def ask(
+        self, image: ImageInput | list[ImageInput], questions: str | Sequence[str]
+    ) -> list[Answer] | list[list[Answer]]:
         """Answer each question; all of them share one pass of the CNN and the BCN over the image.
 
         Args:
-            image: a path, a PIL image, or an array of uint8 (H, W) or (H, W, 3).
+            image: a path, a PIL image, or an array of uint8 (H, W) or (H, W, 3); or a list of them, each of which is
+                asked all questions, and has a list of answers of its own.
             questions: one question in English, or several.
         """
+        if isinstance(image, list):
+            return [self.ask(each, questions) for each in image]
         encoded = self.encode(questions)
         return self.answer_with_broadcast(image, encoded)[0] if encoded.texts else []
 
@@ -101,15 +111,15 @@ class Reasoner:
             raise BcnError(f"{questions!r} was asked: accepted are a sentence or a list of them")
         if not self.takes_questions:
             raise BcnError(f"{self.name} takes no questions: it classifies an image, with `find`")
-        if self.family not in SENTENCE_CODECS and not self.takes_words:
-            raise BcnError(f"{self.name} takes no sentences: weights for {' and '.join(SENTENCE_CODECS)} do")
+        if self.coding is None and not self.takes_words:
+            asked = " and ".join(coding.data for coding in CODINGS)
+            raise BcnError(f"{self.name} takes no sentences: weights for the questions of {asked} do, or for words")
         if not questions:
             return EncodedQuestions(np.zeros((0, 0)), [])
-        if self.takes_words:
+        if self.coding is None:
             return encode_words(questions, self.description["words"])
-        encode, decode = SENTENCE_CODECS[self.family]
-        numbers_QD = np.stack([encode(question) for question in questions])
-        return EncodedQuestions(numbers_QD, [decode(numbers) for numbers in numbers_QD])
+        numbers_QD = np.stack([self.coding.from_sentence(question) for question in questions])
+        return EncodedQuestions(numbers_QD, [self.coding.to_sentence(numbers) for numbers in numbers_QD])
 
     def answer_with_broadcast(
         self, image: ImageInput, questions: EncodedQuestions | None = None
@@ -121,23 +131,30 @@ class Reasoner:
         """
         if questions is None and self.takes_questions:
             raise BcnError(f"{self.name} answers questions: use `ask`, or weights for Scaled-MNIST to find digits")
-        output = self._forward(image, None if questions is None else questions.numbers_QD)
-        probability_QA, centre = output.logits.softmax(-1), None
+        output = self.forward(image, None if questions is None else questions.numbers_QD)
+        logits_QA, centre = output.logits, None
         if questions is not None:
-            probability_QA = probability_QA[0]
+            logits_QA = logits_QA[0]
         elif output.centre_B2 is not None and self.description["localise"]:
             x, y = output.centre_B2[0].tolist()
             centre = (x, y)
-        texts = [None] if questions is None else questions.texts
-        answers = [
-            Answer.ranked(self.answers, probability_A, question=text, centre=centre)
-            for probability_A, text in zip(probability_QA.tolist(), texts, strict=True)
-        ]
+        answers = self.rank(logits_QA, questions, centre=centre)
         return answers, None if output.pooled is None else Broadcast.of(output.pooled)
+
+    def rank(
+        self, logits_QA: Tensor, questions: EncodedQuestions | None, *, centre: tuple[float, float] | None = None
+    ) -> list[Answer]:
+        """Logits as answers to these questions, or as the class of an image."""
+        texts = [None] if questions is None else questions.texts
+        unknown = questions.unknown if questions is not None and questions.unknown else ((),) * len(texts)
+        return [
+            Answer.ranked(self.answers, probability_A, question=text, centre=centre, unknown=words)
+            for probability_A, text, words in zip(logits_QA.softmax(-1).tolist(), texts, unknown, strict=True)
+        ]
 
     def probabilities(self, image: ImageInput, question_QD: np.ndarray) -> np.ndarray:
         """(Q, A) of questions that are already encoded."""
-        return np.asarray(self._forward(image, question_QD).logits[0].softmax(-1).cpu())
+        return np.asarray(self.forward(image, question_QD).logits[0].softmax(-1).cpu())
 
     @torch.inference_mode()
     def broadcast(self, image: ImageInput) -> Broadcast:
@@ -153,34 +170,32 @@ class Reasoner:
         return self.preprocessing(torch.from_numpy(pixels_CHW)[None].to(device_of(self.model)))
 
     @torch.inference_mode()
-    def _forward(self, image: ImageInput, question_QD: np.ndarray | None) -> Output:
-        question_1QD = None
-        if question_QD is not None:
-            question_1QD = torch.as_tensor(question_QD, dtype=self.question_dtype)[None].to(device_of(self.model))
+    def forward(self, image: ImageInput, question_QD: np.ndarray | None) -> Output:
+        """One pass of the model: logits, centre, and what its BCN pooled, as tensors."""
+        question_1QD = None if question_QD is None else self.to_tensor(question_QD)
         output = forward_with_broadcast(self.model, self.pixels(image), question_1QD)
         if not output.logits.isfinite().all():
             raise BcnError(f"{self.name} gives no finite numbers for this image: its weights are no use, load others")
         return output
 
-
-def list_weights(directory: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The weights that ship with the package: by name, the file, its checksum and its evidence."""
-    path = (directory or WEIGHTS) / "index.json"
-    index = read_json(path, "install bcn again") if path.exists() else {}
-    if not isinstance(index, dict) or not all(map(_is_indexed, index.values())):
-        raise BcnError(f"{path} does not name a file, its sha256 and its origin for all weights; install bcn again")
-    return index
-
-
-def _is_indexed(entry: Any) -> bool:
-    named = isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in INDEXED)
-    return named and re.fullmatch(r"[\w-]+\.safetensors", entry["file"]) is not None
+    def to_tensor(self, question_QD: np.ndarray) -> Tensor:
+        """Encoded questions about one image, as the model takes them: (1, Q, D)."""
+        return torch.as_tensor(question_QD, dtype=self.question_dtype)[None].to(device_of(self.model))
 
 
 def encode_words(questions: Sequence[str], words: Sequence[str]) -> EncodedQuestions:
-    """Questions as token indices, padded with 0; in the texts, ? stands for a word that is not in the vocabulary."""
+    """Questions as token indices, padded with 0.
+
+    A word that is not in the vocabulary is replaced by one of the same meaning that is; where there is none, ? stands
+    for it in the texts, and it is named.
+
+    >>> encode_words(["What colour is the dog?"], ["color", "is", "the", "what"])[1:]
+    (['what color is the ?'], (('dog',),))
+    """
     vocabulary = Vocabulary(tuple(words))
-    encoded = [vocabulary.encode(question) for question in questions]
+    known = set(vocabulary.words)
+    said = [say_in_known_words(tokenize(question), known) for question in questions]
+    encoded = [vocabulary.index(each) for each in said]
     for question, numbers in zip(questions, encoded, strict=True):
         if set(numbers) <= {UNKNOWN}:
             some = ", ".join(vocabulary.words[:12])
@@ -188,7 +203,8 @@ def encode_words(questions: Sequence[str], words: Sequence[str]) -> EncodedQuest
     padded_QL = np.zeros((len(encoded), max(map(len, encoded))), np.int64)
     for row, numbers in zip(padded_QL, encoded, strict=True):
         row[: len(numbers)] = numbers
-    return EncodedQuestions(padded_QL, [" ".join(vocabulary.decode(numbers)) for numbers in encoded])
+    texts = [" ".join(vocabulary.decode(numbers)) for numbers in encoded]
+    return EncodedQuestions(padded_QL, texts, tuple(tuple(word for word in each if word not in known) for each in said))
 
 
 def load(name: str | Path) -> Reasoner:
@@ -201,26 +217,5 @@ def load(name: str | Path) -> Reasoner:
     >>> load("sort-of-clevr/multirn-h").ask(Image.new("RGB", (75, 75)), "is the red object on the left?")[0].question
     'Is the red object on the left?'
     """
-    if not isinstance(name, str | Path):
-        raise BcnError(f"{name!r} is no name of weights: give that of shipped ones, or a path")
-    index = list_weights()
-    if str(name) in index:
-        entry = index[str(name)]
-        path = WEIGHTS / entry["file"]
-        if not path.exists() or checksum(path) != entry["sha256"]:
-            raise BcnError(f"the file of the weights {name} is missing or damaged; install bcn again")
-        return Reasoner(str(name), *load_model(path))
-    path = Path(name)
-    if path.exists():
-        return Reasoner(path.name, *load_model(path))
-    if index and str(name) in list_models():
-        raise BcnError(
-            f"no weights of {name} are shipped, only of {', '.join(index)}: train it (`bcn recipes` names the recipes) "
-            "and give the run's directory or a .safetensors file"
-        )
-    if index:
-        raise did_you_mean("weights (neither shipped nor a path)", str(name), index)
-    raise BcnError(
-        f"there are no weights {str(name)!r}: none are shipped with this version, so train some "
-        "(`bcn train table3/multirn-h --scale cpu`) and give the run's directory or a .safetensors file"
-    )
+    shown, path = locate_weights(name)
+    return Reasoner(shown, *load_model(path))

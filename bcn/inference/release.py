@@ -1,10 +1,11 @@
 """Release the weights of a finished run with the package: the file, its evidence in index.json, and a model card."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from bcn.errors import BcnError
-from bcn.inference.reasoner import WEIGHTS, list_weights
+from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.io import atomic_write, checksum, write_json
 from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
@@ -26,8 +27,6 @@ def release(path: Path, *, directory: Path = WEIGHTS) -> str:
     name = f"{recipe.model.split('/')[0]}/{recipe.name.split('/')[-1]}"
     if record is None:
         raise BcnError(f"{run.path} is not finished; let `bcn train` end it first")
-    if run.manifest["overridden"]:
-        raise BcnError(f"{run.path} was trained with --set; only an unchanged recipe is released, so train that")
     (model, description), index = load_model(source), list_weights(directory)
     epoch = record["best_epoch"] or recipe.epochs
     origin = {"recipe": recipe.name, "scale": recipe.scale, "seed": run.manifest["seed"], "epoch": epoch}
@@ -54,7 +53,14 @@ def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
     description = load_model(file)[1]
     name = description["model"]
     model, image = on_meta(name, **description["arguments"]), image_shape(name)
-    metrics = record["metrics"]["test"]
+    metrics = {
+        test_set: {key: value for key, value in of_set.items() if key != "confusion"}
+        for test_set, of_set in record["metrics"].items()
+    }
+    kinds, own = description["kinds"], metrics.pop("test")
+    groups = {
+        test_set: {key: of_set[key] for key in of_set if key not in kinds} for test_set, of_set in metrics.items()
+    }
     return {
         "sha256": checksum(file),
         "bytes": file.stat().st_size,
@@ -64,20 +70,22 @@ def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
         "preprocessing": description["preprocessing"],
         "answers": description["answers"],
         "data": description["data"],
-        "metrics": {key: value for key, value in metrics.items() if key != "confusion"},
+        "metrics": own,
+        **({"tests": groups} if groups else {}),
         "recipe": description["recipe"],
         "scale": description["scale"],
         "seed": description["seed"],
         "epoch": description["epoch"],
         "commit": record["commit"],
         "cpu_minutes": round(cpu_minutes(record), 1),
+        **({"split": "val"} if record.get("test_split") == "val" else {}),
     }
 
 
 def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
     """The model card: an index entry as a Markdown page."""
-    takes_questions = "relational" in entry["metrics"] or name.startswith("clevr/")
-    held_out = recipe.data.split == "train"
+    takes_questions = name.startswith("clevr/") or not {"relational", "binary"}.isdisjoint(entry["metrics"])
+    held_out, split = recipe.data.split == "train", "validation" if entry.get("split") == "val" else "test"
     statistics = ""
     if not takes_questions:
         counted = count_parameters(on_meta(recipe.model, **dict(recipe.arguments)), statistics=True)
@@ -97,7 +105,7 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
         f"{'an' if unit == 'image' else 'a'} {unit} as the paper counts them, "
         f"{entry['executed_macs'] / 1e6:.2f}M executed{shared}.",
         "",
-        f"| on the test images | accuracy | 95 % interval | {unit}s |",
+        f"| on the {split} images | accuracy | 95 % interval | {unit}s |",
         "|---|--:|--:|--:|",
     ]
     for kind, metric in sorted(entry["metrics"].items(), key=_total, reverse=True):
@@ -109,7 +117,25 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
             )
         elif isinstance(metric, float):
             lines.append(f"| {kind} error | {metric:.4f} | | |")
+    lines += ["", *further_tests(entry["tests"])] if "tests" in entry else []
     return "\n".join([*lines, "", f"`bcn.load({name!r})`; SHA-256 {entry['sha256']}.", ""])
+
+
+def further_tests(tests: dict[str, Any]) -> list[str]:
+    """A table of the accuracy on further test sets, by group of questions."""
+    groups = [key for key, metric in next(iter(tests.values())).items() if isinstance(metric, dict)]
+    lines = [f"| test set, accuracy in % | {' | '.join(group.replace('_', '-') for group in groups)} | questions |"]
+    lines.append(f"|---|{'--:|' * (len(groups) + 1)}")
+    for test_set in sorted(tests, key=_in_order):
+        metrics = [tests[test_set][group] for group in groups]
+        cells = [f"{100 * metric['accuracy']:.2f}" if metric["total"] else "-" for metric in metrics]
+        lines.append(f"| {test_set} | {' | '.join(cells)} | {tests[test_set]['all']['total']:,} |")
+    return lines
+
+
+def _in_order(name: str) -> list[str | int]:
+    """Names with numbers in the order of these."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def _total(item: tuple[str, Any]) -> int:

@@ -19,8 +19,9 @@ from torch import Tensor
 import bcn
 from bcn.data.vqa import vocabulary
 from bcn.errors import BcnError
-from bcn.inference.reasoner import WEIGHTS, list_weights
+from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.training import description as described
+from bcn.training.start import Start
 from bcn.training.weights import load_model, read_weights, write_weights
 
 SCENES = WEIGHTS / "sort-of-clevr-multirn-h.safetensors"
@@ -108,7 +109,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "an unknown field": (changed(run="rm -rf"), "run: Extra inputs are not permitted"),
     "an unknown model": (changed(model="scaled-mnist/bnc"), "did you mean 'scaled-mnist/bcn'"),
     "a model that is a number": (changed(model=7), "model: Input should be a valid string"),
-    "another model": (changed(model="scaled-mnist/baseline"), "does not fit scaled-mnist/baseline: "),
+    "another model": (changed(model="scaled-mnist/baseline", arguments={}), "does not fit scaled-mnist/baseline: "),
     "arguments that are a list": (changed(arguments=[]), "arguments: Input should be a valid dict"),
     "an argument that nests": (changed(arguments={"sizes": [[1], [2]]}), "arguments.sizes"),
     "an unknown argument": (changed(arguments={"depth": 3}), "does not take depth=3"),
@@ -116,6 +117,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "sizes beyond all integers": (changed(arguments={"sizes": [2**62, 2**62]}), "arguments.sizes"),
     "sizes whose product overflows": (changed(arguments={"sizes": [2**30, 2**30, 2**30]}), "does not fit|too large"),
     "a million layers": (changed(arguments={"sizes": [1] * 1_000_000}), "arguments.sizes"),
+    "two thousand million rounds": (
+        changed(model="sort-of-clevr/multirn-rounds", arguments={"rounds": 2_000_000_000}),
+        "accepted are 0 to 64",
+    ),
     "planes that do not exist": (changed(arguments={"planes": "xyz"}), "planes"),
     "preprocessing of text": (changed(preprocessing="none"), "preprocessing: Input should be"),
     "preprocessing without std": (changed(preprocessing={"mean": [0.0]}), "preprocessing.std: Field required"),
@@ -181,6 +186,25 @@ def test_a_hostile_file_is_refused_in_one_sentence(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "16 TB",
+        "another model",
+        "not a number",
+        "infinite",
+        "a flipped bit in a tensor",
+        "more words than the model has",
+        "too few answers",
+    ],
+)
+def test_no_training_starts_from_a_hostile_file(name: str, tmp_path: Path) -> None:
+    write, sentence = HOSTILE[name]
+    write(tmp_path / "w.safetensors")
+    with pytest.raises(BcnError, match=sentence):
+        Start.read("w", tmp_path / "w.safetensors")
+
+
 def test_weights_that_overflow_do_not_answer(tmp_path: Path) -> None:
     """Finite weights that answer about a black image, and about no other."""
     tensors(lambda weights: weights["head.classes.weight"].fill_(3e38))(tmp_path / "w.safetensors")
@@ -226,9 +250,9 @@ def test_every_flipped_bit_is_seen(tmp_path: Path) -> None:
 
 def test_files_of_versions_without_a_checksum_are_read(tmp_path: Path) -> None:
     weights, description = read_weights(digit_weights())
-    metadata(json.dumps(description))(tmp_path / "w.safetensors")
+    metadata(json.dumps(description | {"arguments": {}}))(tmp_path / "w.safetensors")
     model, said = load_model(tmp_path / "w.safetensors")
-    assert said == description
+    assert said == description | {"arguments": {"final_relu": True}}, "as every BCN had then"
     assert all(np.array_equal(tensor, weights[name]) for name, tensor in model.state_dict().items())
 
 

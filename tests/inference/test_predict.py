@@ -1,6 +1,7 @@
 """Answers to questions that have none in their file, and the transfer to original images."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 from helpers.command import invoke_bcn, run_bcn
 from helpers.small_weights import digit_weights
+from helpers.squares import clevr_layout
 from PIL import Image
 
 from bcn import BcnError, create_model
@@ -61,8 +63,8 @@ def weights_of(model: str, directory: Path, path: Path) -> tuple[Path, torch.nn.
     built = create_model(model, **arguments).eval()
     for parameter in built.parameters():
         parameter.data.mul_(3)
-    recipe = find_recipe("table4/multirn", "smoke")
-    description = describe_weights(recipe, dataset, arguments=arguments, seed=0, epoch=1) | {"model": model}
+    recipe = replace(find_recipe("table4/multirn", "smoke"), model=model)
+    description = describe_weights(recipe, dataset, arguments=arguments, seed=0, epoch=1)
     write_weights(path, built.state_dict(), description)
     return path, built
 
@@ -135,7 +137,8 @@ def test_transfer_to_original_images(clevr: Path, tmp_path: Path) -> None:
     assert sum(figures[family]["total"] for family in FAMILIES if family in figures) == 120
     low, high = figures["all"]["interval"]
     assert low <= figures["all"]["accuracy"] <= high
-    assert "on 10 original images of val" in run_bcn(*run)
+    assert said["data"] == "clevr-transfer-v1"  # which it says it was trained on
+    assert "on 10 original images of val (clevr-transfer-v2)" in run_bcn(*run, "--grammar", "clevr-like-v2")
 
 
 def test_activation_maps_of_clevr(clevr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +149,34 @@ def test_activation_maps_of_clevr(clevr: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("BCN_DATA", str(clevr))
     path, _ = weights_of("clevr/multirn-h", clevr, tmp_path / "w.safetensors")
     figure = draw_figure("activation-clevr", weights=path, results=tmp_path)
-    shown = [np.asarray(axis.get_images()[0].get_array()) for axis in figure.axes if axis.get_images()]
     dataset = open_questions(clevr, "test")
-    assert len(shown) == 2 * len(dataset)
-    maps = [array for array in shown if array.shape == (16, 16)]
-    assert len(maps) == len(dataset)
+    assert sum(bool(axis.get_images()) for axis in figure.axes) == len(dataset)
+    maps = [np.asarray(mesh.get_array()) for axis in figure.axes for mesh in axis.collections]
+    assert [array.shape for array in maps] == [(16, 16)] * len(dataset)
     assert all(0 < array.sum() <= 256 for array in maps)
     blind, _ = weights_of("clevr/lstm", clevr, tmp_path / "blind.safetensors")
     with pytest.raises(BcnError, match="without a BCN"):
         draw_figure("activation-clevr", weights=blind, results=tmp_path)
+
+
+def test_shipped_weights_are_evaluated_on_clevr_as_published(tmp_path: Path) -> None:
+    """By its own name for the split, and without its training questions."""
+    clevr = clevr_layout(tmp_path / "unpacked", {"val": 2})
+    for split in ("val", "test"):  # the answers of CLEVR's test split are withheld: everyone reports val
+        said = json.loads(run_bcn("eval", "clevr/multirn-h", "--data", clevr, "--split", split, "--json"))
+        assert (said["data"], said["split"]) == ("clevr-v1.0", "val")
+        assert said["metrics"]["all"]["total"] > 0
+    out = tmp_path / "answers.txt"
+    run_bcn("clevr", "answer", "clevr/multirn-h", clevr, "--split", "val", "--out", out)
+    assert len(out.read_text().splitlines()) == said["metrics"]["all"]["total"]
+
+
+def test_unknown_words_are_replaced_or_named(tmp_path: Path) -> None:
+    Image.new("RGB", (48, 32), (120, 120, 120)).save(tmp_path / "gray.png")
+    ask = ["ask", tmp_path / "gray.png", "What colour is the grey dog?", "--weights", "clevr/multirn-h"]
+    said = run_bcn(*ask)
+    assert "what color is the gray ?" in said
+    assert "clevr/multirn-h was not trained on: dog" in said
+    (answer,) = json.loads(run_bcn(*ask, "--json"))["answers"]
+    assert answer["unknown"] == ["dog"]
+    assert "not trained on" not in run_bcn(*ask[:2], "What colour is the grey ball?", *ask[3:])

@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 import torch
 from helpers.command import exit_code, finish, start_python
+from helpers.records import make_metric
 from helpers.small_weights import digit_weights, scene_run, word_weights
 from PIL import Image
 
 import bcn
-import bcn.inference.reasoner
+import bcn.inference.shipped
 from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
 from bcn.inference.broadcast import Broadcast, pool
 from bcn.inference.overlay import overlay, write_image
-from bcn.inference.reasoner import list_weights
+from bcn.inference.shipped import list_weights
 from bcn.training.weights import load_model, write_weights
 
 QUESTIONS = ["what is the SHAPE of the red one", "How many things have the same shape as the grey object?"]
@@ -127,17 +128,20 @@ def test_answers_and_broadcast_come_from_one_pass(name: str) -> None:
 
 
 def test_the_map_is_laid_over_the_image() -> None:
+    """Outlines around positions, at the edges that are given; all else keeps its colour."""
     counts = np.zeros((2, 3), int)
-    counts[1, 2] = 5
-    seen = np.asarray(overlay(Image.new("RGB", (30, 20), "white"), counts))
+    counts[1, 2], counts[0, 0] = 16, 1
+    edges = np.array([0, 0.6, 1]), np.array([0, 0.25, 0.5, 1])
+    seen = np.asarray(overlay(Image.new("RGB", (30, 20), "lime"), counts, edges)).astype(int)
     assert seen.shape[0] >= 450
-    half, third = seen.shape[0] // 2, seen.shape[1] // 3
-    assert (seen[:half] == 255).all()
-    assert (seen[:, : 2 * third] == 255).all()
-    corner = seen[half:, 2 * third :].reshape(-1, 3)
-    assert (corner == corner[0]).all()
-    assert corner[0, 1] < 100 < corner[0, 0]
-    marked = np.asarray(overlay(Image.new("L", (30, 20)), counts, centre=(0.25, 0.5)))
+    magenta = np.argwhere((seen[..., 0] > 150) & (seen[..., 1] < 100)) / seen.shape[:2]
+    large = magenta[magenta[:, 1] > 0.5]
+    assert (large.min(0) + large.max(0)) / 2 == pytest.approx([0.8, 0.75], abs=0.01), "in the middle of its cell"
+    small = magenta[magenta[:, 1] < 0.5]
+    assert (small.min(0) + small.max(0)) / 2 == pytest.approx([0.3, 0.125], abs=0.01)
+    assert (np.ptp(large, axis=0) > np.ptp(small, axis=0)).all()
+    assert (seen[int(0.8 * seen.shape[0]), int(0.75 * seen.shape[1])] == (0, 255, 0)).all(), "an outline"
+    marked = np.asarray(overlay(Image.new("L", (30, 20)), counts, edges, centre=(0.25, 0.5)))
     assert (marked[seen.shape[0] // 2, seen.shape[1] // 4] == 255).all()
 
 
@@ -159,7 +163,7 @@ def test_ask_at_the_command_line(scene: np.ndarray, tmp_path: Path, capsys: pyte
 def test_an_image_that_would_become_huge_is_refused() -> None:
     with pytest.raises(BcnError, match="the longer one may have up to 4096"):
         fit(Image.new("RGB", (1, 4096)), (3, 75, 75))
-    assert max(overlay(Image.new("RGB", (1000, 1)), np.ones((1, 1))).size) <= 4096
+    assert max(overlay(Image.new("RGB", (1000, 1)), np.ones((1, 1)), 2 * (np.array([0, 1]),)).size) <= 4096
 
 
 def test_what_is_no_image_or_question_is_one_sentence(scene: np.ndarray) -> None:
@@ -213,13 +217,20 @@ def test_find_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_weights_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bcn.inference.reasoner, "WEIGHTS", tmp_path)
+    monkeypatch.setattr(bcn.inference.shipped, "WEIGHTS", tmp_path)
     with pytest.raises(BcnError, match="none are shipped with this version"):
         bcn.load("scaled-mnist/bcn")
     shutil.copy(digit_weights(), tmp_path / "digits.safetensors")
     content = (tmp_path / "digits.safetensors").read_bytes()
     origin = {"data": "scaled-mnist-v1", "recipe": "table1/bcn", "scale": "cpu", "seed": 0, "epoch": 1}
-    entry = {"file": "digits.safetensors", "sha256": hashlib.sha256(content).hexdigest(), **origin}
+
+    metrics = {"all": make_metric(39, 40)}
+    entry = {
+        "file": "digits.safetensors",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "metrics": metrics,
+        **origin,
+    }
     (tmp_path / "index.json").write_text(json.dumps({"scaled-mnist/bcn": entry}))
     assert bcn.load("scaled-mnist/bcn").find(digit(4, 4)).answer == "7"
     with pytest.raises(BcnError, match="did you mean 'scaled-mnist/bcn'"):

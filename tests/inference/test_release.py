@@ -4,14 +4,19 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.records import make_metric
+from helpers.small_weights import scene_v2_run
 
+from bcn.cli.release import release as release_run
+from bcn.data.sort_of_clevr_v2 import BY_CORRUPTION, BY_OBJECTS
 from bcn.errors import BcnError
-from bcn.inference.reasoner import WEIGHTS, list_weights
 from bcn.inference.release import evidence, release
+from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.io import read_record, write_record
 from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
@@ -36,6 +41,26 @@ def test_a_finished_run_is_released(run: Path, tmp_path: Path) -> None:
     assert "345,074 parameters" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
 
 
+def test_weights_in_the_wild_are_released_with_every_test(tmp_path: Path) -> None:
+    run = scene_v2_run()
+    assert release(run, directory=tmp_path) == "sort-of-clevr/multirn-h-wild"
+    entry = list_weights(tmp_path)["sort-of-clevr/multirn-h-wild"]
+    metrics = json.loads((run / "record.json").read_text())["metrics"]
+    sets = {*BY_OBJECTS.values(), *BY_CORRUPTION.values()}
+    assert set(entry["tests"]) == set(metrics) - {"test"} == sets
+    for test_set, groups in entry["tests"].items():
+        assert groups == {group: metrics[test_set][group] for group in ("all", "unary", "binary", "ternary")}
+    page = (tmp_path / "sort-of-clevr-multirn-h-wild.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| sort-of-clevr-v2-")]
+    assert [row[0].removeprefix("| sort-of-clevr-v2-") for row in rows] == [
+        *(f"{objects}-objects" for objects in range(1, 13)),
+        *sorted(BY_CORRUPTION),
+    ]
+    nine = metrics["sort-of-clevr-v2-9-objects"]
+    assert rows[8][1] == f"{100 * nine['all']['accuracy']:.2f}"
+    assert rows[8][-1] == f"{nine['all']['total']} |"
+
+
 @pytest.fixture
 def copied(run: Path, tmp_path: Path) -> Path:
     """A copy of the run, which a test may damage."""
@@ -51,10 +76,14 @@ def damage(path: Path, **changes: Any) -> None:
     write_record(path, read_record(path, "") | changes)
 
 
-def test_what_is_not_a_recipe_as_it_stands_is_refused(copied: Path, tmp_path: Path) -> None:
-    damage(copied / "manifest.json", overridden=True)
-    with pytest.raises(BcnError, match="--set"):
-        release(copied, directory=tmp_path / "weights")
+def test_what_is_not_a_recipe_as_it_stands_is_refused(tmp_path: Path) -> None:
+    recipe = replace(find_recipe("table3/multirn", "smoke"), epochs=1, curriculum_epochs=0)
+    record = train(recipe, seed=0, runs=tmp_path)
+    with pytest.raises(BcnError, match="as it is now"):
+        release_run(tmp_path / record["run"])
+
+
+def test_what_is_not_finished_is_refused(copied: Path, tmp_path: Path) -> None:
     (copied / "record.json").unlink()
     with pytest.raises(BcnError, match="not finished"):
         release(copied, directory=tmp_path / "weights")
@@ -83,7 +112,8 @@ def test_shipped_weights_survive_a_damaged_run(run: Path, copied: Path, tmp_path
 
 def test_another_recipe_does_not_replace_shipped_weights(run: Path, tmp_path: Path) -> None:
     origin = {"data": "sort-of-clevr-v1", "recipe": "table3/multirn", "scale": "cpu", "seed": 2, "epoch": 9}
-    index = {"sort-of-clevr/multirn": {"file": "multirn.safetensors", "sha256": "0" * 64, **origin}}
+    metrics = {"all": make_metric(39, 40)}
+    index = {"sort-of-clevr/multirn": {"file": "multirn.safetensors", "sha256": "0" * 64, "metrics": metrics, **origin}}
     (tmp_path / "index.json").write_text(json.dumps(index))
     with pytest.raises(BcnError, match="comes with the weights of table3/multirn, scale cpu, seed 2"):
         release(run, directory=tmp_path)
