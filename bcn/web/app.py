@@ -1,33 +1,32 @@
 """The server behind the page: scenes and images in, answers out, as JSON. /docs and /openapi.json describe it."""
 
-import base64
 import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import Body, FastAPI, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from PIL import Image
 from starlette.types import ASGIApp
 
 from bcn import __version__
-from bcn.data.clevr_like.questions import make_questions
-from bcn.data.clevr_like.render import render_scene
-from bcn.data.clevr_like.scene import make_scene
 from bcn.data.decode import ACCEPTED, decode_image
 from bcn.data.images import MAX_SIDE
+from bcn.data.vqa.synonyms import known_ways
 from bcn.errors import BcnError
 from bcn.inference.reasoner import Reasoner
-from bcn.web.errors import add_error_handlers
+from bcn.models.cost import count_parameters
+from bcn.web.errors import Refusal, add_error_handlers
 from bcn.web.guard import Guard
-from bcn.web.limits import Limits
+from bcn.web.limits import MAX_REQUESTS, Limits
+from bcn.web.mechanism import answer_scene
 from bcn.web.models import LoadedModels
-from bcn.web.scenes import answer_scene, random_scene
+from bcn.web.rendered import rendered_scene
+from bcn.web.scenes import random_scene
 from bcn.web.schema import (
     AnswerResponse,
     AskQuery,
@@ -43,11 +42,10 @@ from bcn.web.schema import (
     SeedQuery,
     Weights,
 )
+from bcn.web.sources import SOURCES
 from bcn.web.worker import Worker
 
 STATIC = Path(__file__).parent / "static"
-RENDERED_SIZE = (240, 160)
-"""width and height of a rendered scene: CLEVR's aspect ratio"""
 ERRORS = {
     400: "The Host is not served here, or the body cannot be parsed",
     403: "The request comes from a page of another site",
@@ -59,11 +57,12 @@ BODY_ERRORS = {408: "The body took too long", 413: "The body is too large"}
 ImageBody = Annotated[bytes, Body(media_type="application/octet-stream", description=f"A {ACCEPTED} file.")]
 
 
-def make_app(reasoners: Sequence[Reasoner], *, host: str = "127.0.0.1") -> ASGIApp:
+def make_app(reasoners: Sequence[Reasoner], *, host: str = "127.0.0.1", max_requests: int = MAX_REQUESTS) -> ASGIApp:
     """The page and its JSON interface over these reasoners.
 
     Args:
         host: the address or name that the server listens on; requests for others are refused.
+        max_requests: that are answered at once; further ones get 503.
     """
     app = FastAPI(
         title="bcn",
@@ -89,15 +88,20 @@ def make_app(reasoners: Sequence[Reasoner], *, host: str = "127.0.0.1") -> ASGIA
     @app.get("/api/rendered", response_model=RenderedScene)
     async def rendered(request: Request, query: Annotated[SeedQuery, Query()]) -> dict[str, Any]:
         """A random CLEVR-like scene: its image as base64 of a PNG file, and questions with their true answers."""
-        return await rendering.run(request, lambda: _render(query.seed))
+        return await rendering.run(request, lambda: rendered_scene(query.seed, models.grammar))
 
     @app.post("/api/reason", response_model=SceneResponse, responses=_describe_errors(BODY_ERRORS))
-    async def reason(request: Request, scene: SceneRequest) -> dict[str, Any]:
-        """Answers about a Sort-of-CLEVR scene, each beside the true one, and the BCN's activation map."""
+    async def reason(request: Request, scene: SceneRequest) -> Response:
+        """Answers about a Sort-of-CLEVR scene, each beside the true one, and what the BCN broadcasts."""
         reasoner = models.of_family("sort-of-clevr", scene.weights)[0]
         return await thinking.run(request, lambda: _reason(reasoner, scene))
 
-    @app.post("/api/ask", response_model=AnswerResponse, responses=_describe_errors(BODY_ERRORS))
+    @app.post(
+        "/api/ask",
+        response_model=AnswerResponse,
+        response_model_exclude_unset=True,
+        responses=_describe_errors(BODY_ERRORS),
+    )
     async def ask(request: Request, image: ImageBody, query: Annotated[AskQuery, Query()]) -> dict[str, Any]:
         """Answers to questions about an image."""
         reasoner = models.question_answerer(query.weights)
@@ -118,40 +122,42 @@ def make_app(reasoners: Sequence[Reasoner], *, host: str = "127.0.0.1") -> ASGIA
     async def docs() -> FileResponse:
         return FileResponse(STATIC / "docs.html")
 
+    @app.get("/source/{name}", include_in_schema=False)
+    async def source(name: str) -> FileResponse:
+        for path in SOURCES:
+            if path.name == name:
+                return FileResponse(path, media_type="text/plain; charset=utf-8")
+        raise Refusal(404, f"{name!r} is not shown here, only {' and '.join(path.name for path in SOURCES)}")
+
     app.router.default = StaticFiles(directory=STATIC, html=True)
     app.openapi()  # kept, without the methods that are added now
     for route in app.routes:
         if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
             route.methods.add("HEAD")
-    return Guard(Limits(app), host=host)
+    return Guard(Limits(app, max_requests=max_requests), host=host)
 
 
 def _describe_errors(errors: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorResponse, "description": text} for status, text in errors.items()}
 
 
-def _render(seed: int) -> dict[str, Any]:
-    scene = make_scene(seed, split="val")
-    questions = [{key: entry[key] for key in ("question", "answer")} for entry in make_questions(scene)]
-    image = render_scene(scene, width=RENDERED_SIZE[0], height=RENDERED_SIZE[1])
-    return {"image": _encode_png(image), "questions": questions}
-
-
-def _reason(reasoner: Reasoner, scene: SceneRequest) -> dict[str, Any]:
+def _reason(reasoner: Reasoner, scene: SceneRequest) -> Response:
+    """As bytes: validating what is sent anew for every move of the pointer would cost milliseconds."""
     start = time.perf_counter()
-    answers, broadcast = answer_scene(reasoner, scene)
-    return {
-        "weights": reasoner.name,
-        "answers": answers,
-        "broadcast": None if broadcast is None else broadcast.to_dict(),
-        "milliseconds": _milliseconds_since(start),
-    }
+    found = {"weights": reasoner.name, **answer_scene(reasoner, scene)}
+    return JSONResponse(found | {"milliseconds": _milliseconds_since(start)})
 
 
 def _ask(reasoner: Reasoner, image: bytes, questions: list[str]) -> dict[str, Any]:
     decoded, start = _decode_image(image), time.perf_counter()
-    answers = [answer.to_dict() for answer in reasoner.ask(decoded, questions)]
-    return {"weights": reasoner.name, "answers": answers, "milliseconds": _milliseconds_since(start)}
+    encoded = reasoner.encode(questions)
+    answers, broadcast = reasoner.answer_with_broadcast(decoded, encoded) if encoded.texts else ([], None)
+    return {
+        "weights": reasoner.name,
+        "answers": [answer.to_dict() for answer in answers],
+        "broadcast": None if broadcast is None else broadcast.to_dict(),
+        "milliseconds": _milliseconds_since(start),
+    }
 
 
 def _find(reasoners: Sequence[Reasoner], image: bytes) -> dict[str, Any]:
@@ -168,13 +174,10 @@ def _detect(reasoner: Reasoner, image: Image.Image) -> dict[str, Any]:
 
 def _describe(reasoner: Reasoner) -> dict[str, Any]:
     description = {key: reasoner.description[key] for key in ("model", "data", "scale")}
-    return {"weights": reasoner.name, "family": reasoner.family, "has_bcn": reasoner.has_bcn, **description}
-
-
-def _encode_png(pixels_HW3: np.ndarray) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels_HW3).save(buffer, "PNG")
-    return base64.b64encode(buffer.getvalue()).decode()
+    words = reasoner.description.get("words")
+    about = {"weights": reasoner.name, "family": reasoner.family, "has_bcn": reasoner.has_bcn}
+    about |= {"parameters": count_parameters(reasoner.model), "words": words, "synonyms": known_ways(words or ())}
+    return about | description
 
 
 def _decode_image(content: bytes) -> Image.Image:

@@ -5,13 +5,16 @@ from contextlib import suppress
 
 import numpy as np
 
+from bcn.data.clevr_like.grammars import GRAMMARS
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
+from bcn.data.vqa.clevr import CLEVR_LIKE
 from bcn.data.vqa.vocabulary import UNKNOWN
 from bcn.errors import BcnError
 from bcn.inference import DEFAULT_WEIGHTS
 from bcn.inference.reasoner import EncodedQuestions, Reasoner
-from bcn.web.scenes import answer_scene, random_scene
+from bcn.web.mechanism import answer_scene
+from bcn.web.scenes import random_scene
 from bcn.web.schema import SceneRequest
 
 LISTED = "/api/weights lists the loaded ones"
@@ -23,6 +26,12 @@ class LoadedModels:
     def __init__(self, reasoners: Sequence[Reasoner]) -> None:
         self.reasoners = reasoners
         self._default_first = sorted(reasoners, key=lambda reasoner: reasoner.name != DEFAULT_WEIGHTS)
+
+    @property
+    def grammar(self) -> str:
+        """Whose questions to suggest: those that the first model of CLEVR was trained on, as far as we make them."""
+        trained = (reasoner.description["data"] for reasoner in self.reasoners if reasoner.family == "clevr")
+        return next((name for name in trained if name in GRAMMARS), CLEVR_LIKE)
 
     def of_family(self, family: str, name: str | None) -> list[Reasoner]:
         """All of a family, or the one with this name."""
@@ -50,8 +59,8 @@ def warm_up(reasoners: Sequence[Reasoner]) -> None:
     """Answer once with every model and render once: no client waits for what is imported or allocated only then."""
     blank = np.zeros((75, 75, 3), np.uint8)
     for reasoner in reasoners:
-        if reasoner.family == "sort-of-clevr":
-            answer_scene(reasoner, SceneRequest(objects=random_scene(0), questions=None, weights=None))
+        if reasoner.family == "sort-of-clevr" and reasoner.coding is not None:
+            answer_scene(reasoner, SceneRequest.model_validate({"objects": random_scene(0)}))
         elif reasoner.takes_words:
             reasoner.answer_with_broadcast(blank, EncodedQuestions(np.full((1, 1), UNKNOWN), ["?"]))
         elif not reasoner.takes_questions:

@@ -1,24 +1,53 @@
-"""`bcn export --to web`: the Reason page as static files; the model runs in the browser instead of on a server."""
+"""`bcn export --to web`: the page as static files; the models run in the browser instead of on a server.
+
+B images of C x H x W pixels, K broadcast channels, C x h x w the map that the BCN sees, Q questions of D numbers.
+"""
 
 import json
 import shutil
 import subprocess
 import tarfile
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor, nn
+from torch.export import Dim
 
+from bcn.data.clevr_like.grammars import GRAMMARS
+from bcn.data.sort_of_clevr import COLOURS
 from bcn.data.sort_of_clevr.sentences import OTHER_WORDS, SENTENCES, SIGNS, SMALL_WORDS, YES_NO_WORDS
+from bcn.data.vqa.clevr import CLEVR_LIKE
+from bcn.data.vqa.synonyms import known_ways
 from bcn.errors import BcnError
 from bcn.inference.broadcast import forward_with_broadcast
-from bcn.inference.export import ExportResult, Outputs, onnx_content
+from bcn.inference.export import (
+    DynamicShapes,
+    ExportResult,
+    Outputs,
+    compare,
+    onnx_content,
+    onnx_function,
+    random_inputs,
+    to_onnx,
+)
 from bcn.inference.reasoner import Reasoner
-from bcn.io import atomic_write, cache_root
+from bcn.io import atomic_write, cache_root, check_writable
+from bcn.models.cost import count_parameters
 from bcn.models.registry import image_shape
+from bcn.training.broadcast_probe import replaced_vector
+from bcn.web.rendered import rendered_scene
+from bcn.web.scenes import ABOUT_ONE
+from bcn.web.sources import SOURCES
+from bcn.web.typical import typical
 
 STATIC = Path(__file__).parent / "static"
+FAMILIES = ("sort-of-clevr", "scaled-mnist")
+RENDERED = 12
+"""scenes for models of CLEVR"""
 SERVER_ONLY = ("engine.js", "server.js", "docs.html", "docs.js")
 """files of the page that the site does without or has another version of"""
 ENGINE = 'export * from "./local.js";\n'
@@ -29,59 +58,173 @@ RUNTIME = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-thre
 """the files of its smallest build, for the CPU alone"""
 
 
-class BroadcastOutputs(nn.Module):
-    """The model with the vector that its BCN broadcasts, and the positions it comes from, as further outputs."""
+class Encoder(nn.Module):
+    """The CNN, and what its BCN makes of the map: the vector, where it comes from, and what its maximum is taken of."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, image: Tensor, question: Tensor) -> Outputs:
-        output = forward_with_broadcast(self.model, image, question)
-        if output.pooled is None:
-            return (output.logits,)
-        return output.logits, output.pooled.value_BK, output.pooled.position_BK
+    def forward(self, image: Tensor) -> Outputs:
+        bcn: Any = self.model.broadcast
+        map_BChw: Tensor = self.model.features(image)  # type: ignore[operator]
+        if bcn is None:
+            return (map_BChw,)
+        response_BKhw = bcn.before_pooling(map_BChw)
+        value_BK, position_BK = response_BKhw.flatten(2).max(dim=2)
+        return map_BChw, value_BK, position_BK, response_BKhw
 
 
-def write_site(reasoner: Reasoner, directory: Path, *, runtime: Path | None = None) -> ExportResult:
-    """Write the page, the model and onnxruntime-web into a directory, which any file server can show.
+class Answerer(nn.Module):
+    """The rest: from a map, a question and a vector, that of the encoder or another, to the logits."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, map: Tensor, question: Tensor, vector: Tensor | None = None) -> Tensor:
+        model: Any = self.model
+        if vector is None:
+            return cast(Tensor, model.from_features(map, question))
+        with replaced_vector(model.broadcast, lambda _: vector):
+            return cast(Tensor, model.from_features(map, question))
+
+
+class BroadcastOutputs(nn.Module):
+    """A classifier with the vector that its BCN broadcasts, and the positions it comes from, as further outputs."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, image: Tensor) -> Outputs:
+        output = forward_with_broadcast(self.model, image, None)
+        further = () if output.pooled is None else (output.pooled.value_BK, output.pooled.position_BK)
+        centre = () if output.centre_B2 is None else (output.centre_B2,)
+        return (output.logits, *centre, *further)
+
+
+def write_site(
+    reasoners: Reasoner | Sequence[Reasoner], directory: Path, *, runtime: Path | None = None
+) -> ExportResult:
+    """Write the page, the models and onnxruntime-web into a directory, which any file server can show.
 
     Args:
         runtime: the unpacked npm package onnxruntime-web; without it, `find_runtime` looks for one.
     """
-    if reasoner.family != "sort-of-clevr":
-        raise BcnError(f"{reasoner.name} is for {reasoner.family}: the page in the browser is for sort-of-clevr alone")
+    reasoners = [reasoners] if isinstance(reasoners, Reasoner) else reasoners
+    for reasoner in reasoners:
+        if reasoner.family not in FAMILIES and not reasoner.takes_words:
+            raise BcnError(f"{reasoner.name} is for {reasoner.family}: the page has {', '.join(FAMILIES)} and words")
+        if reasoner.family == "sort-of-clevr" and reasoner.coding is None:
+            raise BcnError(f"{reasoner.name} is not asked as Sort-of-CLEVR v1 or v2 is: choose other weights")
     runtime = find_runtime(runtime)
-    module = BroadcastOutputs(reasoner.model)
-    content, shapes, difference = onnx_content(reasoner, module, ["logits", "value", "position"])
+    check_writable(directory / "index.html")
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.name not in SERVER_ONLY}
+    files |= {f"source/{path.name}": path.read_bytes() for path in SOURCES}
     files |= {name: (runtime / name).read_bytes() for name in RUNTIME}
-    files |= {"engine.js": ENGINE.encode(), "model.onnx": content}
-    files |= {"model.json": json.dumps(describe(reasoner), sort_keys=True).encode()}
+    files |= {"engine.js": ENGINE.encode()}
+    described, differences = [], []
+    for number, reasoner in enumerate(reasoners):
+        contents, shapes, difference = _convert(reasoner)
+        files |= {f"{name}-{number}.onnx": content for name, content in contents.items()}
+        described.append(describe(reasoner) | {"files": {name: f"{name}-{number}.onnx" for name in contents}})
+        differences.append(difference)
+    sizes = {name: len(content) for name, content in files.items() if name.endswith((".onnx", ".wasm"))}
+    files["models.json"] = json.dumps({"models": described, "sizes": sizes}, sort_keys=True).encode()
+    files["rendered.json"] = json.dumps(_rendered(reasoners)).encode()
     for name, file_content in files.items():
         with atomic_write(directory / name) as temporary:
             temporary.write_bytes(file_content)
-    return ExportResult(directory / "index.html", shapes, difference)
+    return ExportResult(directory / "index.html", shapes, max(differences))
+
+
+def _convert(reasoner: Reasoner) -> tuple[dict[str, bytes], DynamicShapes, float]:
+    """The ONNX files of a model by name, and the largest difference from it."""
+    if not reasoner.takes_questions:
+        names = ["logits", *(["centre"] if _localises(reasoner) else []), "value", "position"]
+        content, shapes, difference = onnx_content(reasoner, BroadcastOutputs(reasoner.model), names)
+        return {"classifier": content}, shapes, difference
+    image, question = random_inputs(reasoner)
+    encoder, about = Encoder(reasoner.model).eval(), "{}"
+    with torch.inference_mode():
+        map_BChw, *pooled = encoder(image)
+    batch = {0: Dim.AUTO}
+    asked = {0: Dim.AUTO, 1: Dim.AUTO, **({2: Dim.AUTO} if reasoner.takes_words else {})}
+    vector = (pooled[0],) if pooled else ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns about itself
+        seeing = torch.export.export(encoder, (image,), dynamic_shapes=(batch,))
+        answering = torch.export.export(
+            Answerer(reasoner.model).eval(),
+            (map_BChw.clone(), question, *(each.clone() for each in vector)),
+            dynamic_shapes=(batch, asked, *(batch for _ in vector)),
+        )
+    contents = {
+        "encoder": to_onnx(seeing, ["map", "value", "position", "response"], about),
+        "answerer": to_onnx(answering, ["logits"], about),
+    }
+    see, answer = (onnx_function(content) for content in contents.values())
+
+    def run(image_BCHW: Tensor, question_BQD: Tensor) -> list[Tensor]:
+        map_BChw, *further = see(image_BCHW)
+        return answer(map_BChw, question_BQD, *further[:1])
+
+    shapes = DynamicShapes(size=False, words=True if reasoner.takes_words else None)
+    return contents, shapes, compare(reasoner, run, shapes)
+
+
+def _localises(reasoner: Reasoner) -> bool:
+    image = torch.zeros(1, *image_shape(str(reasoner.description["model"])))
+    with torch.inference_mode():
+        return forward_with_broadcast(reasoner.model, image, None).centre_B2 is not None
+
+
+def _rendered(reasoners: Sequence[Reasoner]) -> list[dict[str, Any]]:
+    """Some scenes for models of CLEVR; none without the extra `render`."""
+    trained = [reasoner.description["data"] for reasoner in reasoners if reasoner.family == "clevr"]
+    if not trained:
+        return []
+    grammar = next((name for name in trained if name in GRAMMARS), CLEVR_LIKE)
+    try:
+        return [rendered_scene(seed, grammar) for seed in range(RENDERED)]
+    except BcnError:
+        return []
 
 
 def describe(reasoner: Reasoner) -> dict[str, Any]:
-    """What the page needs to know about the model, and the vocabulary of its questions."""
-    description = {key: reasoner.description[key] for key in ("model", "data", "scale", "answers", "preprocessing")}
-    language = {
-        "sentences": SENTENCES,
-        "signs": {kind: sorted(signs) for kind, signs in SIGNS.items()},
-        "small": sorted(SMALL_WORDS),
-        "yes_no": sorted(YES_NO_WORDS),
-        "other": sorted(OTHER_WORDS),
-    }
-    size, can_die = None, False
+    """What the page needs to know about a model, and the vocabulary of its questions."""
+    keys = ("model", "data", "scale", "answers", "preprocessing")
+    about: dict[str, Any] = {key: reasoner.description[key] for key in keys}
+    about |= {"weights": reasoner.name, "family": reasoner.family, "has_bcn": reasoner.has_bcn}
+    about |= {"parameters": count_parameters(reasoner.model), "words": reasoner.description.get("words")}
+    about["synonyms"] = known_ways(about["words"] or ())
+    _, height, width = image_shape(str(reasoner.description["model"]))
+    about |= {"image": {"height": height, "width": width}, "localise": reasoner.description["localise"]}
+    about |= {"map": None, "can_die": False, "typical": None, "language": None}
     if reasoner.has_bcn:
-        can_die = bool(reasoner.model.broadcast.can_die)  # type: ignore[union-attr]
-        _, height, width = image_shape(str(reasoner.description["model"]))
-        rows, columns = reasoner.broadcast(np.zeros((height, width, 3), np.uint8)).size
-        size = {"rows": rows, "columns": columns}
-    about = {"weights": reasoner.name, "family": reasoner.family, "map": size, "can_die": can_die}
-    return {**about, "language": language, **description}
+        rows, columns = reasoner.broadcast(np.zeros((height, width, 3), np.uint8)).edges()
+        about["can_die"] = bool(reasoner.model.broadcast.can_die)  # type: ignore[union-attr]
+        about["map"] = {"rows": rows.tolist(), "columns": columns.tolist()}
+    if reasoner.family == "sort-of-clevr" and reasoner.coding is not None:
+        coding = reasoner.coding
+        asked = [[coding.number(kind, colour) for colour in range(len(COLOURS))] for kind in range(ABOUT_ONE)]
+        about["language"] = {
+            "bits": dict(zip(coding.kinds, coding.bits[asked].tolist(), strict=False)),
+            "sentences": SENTENCES,
+            "signs": {kind: sorted(signs) for kind, signs in SIGNS.items()},
+            "small": sorted(SMALL_WORDS),
+            "yes_no": sorted(YES_NO_WORDS),
+            "other": sorted(OTHER_WORDS),
+        }
+        if reasoner.has_bcn:
+            usual = typical(reasoner)
+            about["typical"] = {
+                "mean": usual.mean_K.tolist(),
+                "active": usual.active_K.tolist(),
+                "empty": usual.empty_Chw.flatten().tolist(),
+            }
+    return about
 
 
 def find_runtime(directory: Path | None = None) -> Path:

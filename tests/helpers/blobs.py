@@ -33,10 +33,10 @@ class Blobs(ArrayDataset):
 
     read = 0
 
-    def __getitem__(self, index: Sequence[int] | np.ndarray) -> Batch:
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
         if self.split == "train" and len(index) > 1:  # not a look at one image
             self.note(np.asarray(index))
-        return super().__getitem__(index)
+        return super().batch(index)
 
     def note(self, index: np.ndarray) -> None:
         self.read += 1

@@ -33,7 +33,7 @@ def browser() -> "Iterator[Browser]":
 @contextmanager
 def open_page(browser: "Browser", address: str, *, watch: list[str] | None = None, **options: Any) -> "Iterator[Page]":
     """A page that fails its test when it asks for anything from elsewhere or fails; `watch` is told every request."""
-    context = browser.new_context(**options)
+    context = browser.new_context(**{"reduced_motion": "reduce", **options})  # a smooth scroll would outrun the mouse
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.add_init_script(f"Math.random = () => {CROWDED}")
@@ -67,6 +67,13 @@ def wait_for_answers(page: "Page") -> list[Any]:
     return objects
 
 
+def crowded_scene(page: "Page") -> list[Any]:
+    """Ask for a new scene, which is always the same here."""
+    page.click("#new-scene")
+    page.wait_for_selector("#scene [data-colour=orange][aria-label='orange circle at 12, 12']")
+    return wait_for_answers(page)
+
+
 def read_label(page: "Page", kind: str, colour: str) -> str:
     return page.get_attribute(f"button[data-kind={kind}][data-colour={colour}]", "aria-label") or ""
 
@@ -85,13 +92,21 @@ def bounds(element: "Locator") -> Any:
 
 
 def drag(page: "Page", colour: str, x: int, y: int) -> None:
-    """Drag an object there, and wait until it is."""
+    """Drag an object there, and wait until it is; asking a question may have scrolled the scene out of the window."""
+    page.locator("#scene").scroll_into_view_if_needed()
     box, start = (bounds(page.locator(f"#scene{part}")) for part in ("", f" [data-colour={colour}] .body"))
     page.mouse.move(start["x"] + start["width"] / 2, start["y"] + start["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + (x + 0.5) / 75 * box["width"], box["y"] + (y + 0.5) / 75 * box["height"], steps=8)
     page.mouse.up()
     page.wait_for_selector(f"#scene [data-colour={colour}][aria-label$=' at {x}, {y}']")
+
+
+def said(page: "Page", kind: str, colour: str) -> str:
+    """The answer in the table."""
+    parts = re.fullmatch(r".*\? (\w+), .*", read_label(page, kind, colour))
+    assert parts
+    return parts.group(1)
 
 
 def ask_sentences(page: "Page") -> None:

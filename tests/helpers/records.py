@@ -23,7 +23,6 @@ def write_record(
     metrics: dict[str, Any],
     *,
     scale: Scale = "cpu",
-    overridden: bool = False,
     change: Callable[[Recipe], Recipe] | None = None,
     tests: dict[str, Any] | None = None,
     ranks: int = 1,
@@ -40,7 +39,6 @@ def write_record(
     record = {
         "recipe": asdict(change(recipe) if change else recipe),
         "seed": seed,
-        "overridden": overridden,
         "metrics": {"test": metrics, **(tests or {})},
         "ranks": ranks,
         "cpu_seconds": 600.0 * (seed + 1),

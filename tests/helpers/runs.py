@@ -8,7 +8,15 @@ from bcn.io import read_record
 def deterministic(run: Path) -> dict[str, object]:
     """All of a record but what depends on the clock or the number of sessions."""
     record = read_record(run / "record.json", "")
-    for key in ("seconds", "cpu_seconds", "train_seconds", "questions_per_second", "sessions", "commit"):
+    for key in (
+        "seconds",
+        "cpu_seconds",
+        "train_seconds",
+        "train_cpu_seconds",
+        "questions_per_second",
+        "sessions",
+        "commit",
+    ):
         del record[key]
     for point in record["curve"]:
         del point["minutes"]

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import bcn
 from bcn.web.app import make_app
+from bcn.web.limits import MAX_REQUESTS
 from bcn.web.server import make_server
 
 
 @contextmanager
-def serving(*weights: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(*weights: Path, max_requests: int = MAX_REQUESTS) -> Iterator[tuple[str, Callable[[], None]]]:
     """The address of a server with these weights, and what stops it."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = make_server(make_app([bcn.load(path) for path in weights]))
+    server = make_server(make_app([bcn.load(path) for path in weights], max_requests=max_requests))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
 

@@ -5,13 +5,13 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
+import numpy as np
 import torch
 from torch import nn
 
 from bcn import create_model
-from bcn.data.dataset import Preprocessing
+from bcn.data.arrays import ArrayDataset
 from bcn.paper.tables import find_recipe
 from bcn.training.description import describe_weights
 from bcn.training.loop import train
@@ -34,9 +34,17 @@ def scene_run() -> Path:
     return _folder() / run_id(recipe, 0)
 
 
+@cache
+def scene_v2_run(row: str = "multirn-h-wild") -> Path:
+    """The directory of a finished run on varied pictures of Sort-of-CLEVR v2."""
+    recipe = find_recipe(f"wild/{row}", "smoke")
+    train(recipe, seed=0, runs=_folder(), threads=1)
+    return _folder() / run_id(recipe, 0)
+
+
 def ink_extent() -> nn.Module:
     """scaled-mnist/bcn by hand: broadcast how far ink reaches in four directions, and give the middle as the centre."""
-    model = create_model("scaled-mnist/bcn")
+    model = create_model("scaled-mnist/bcn", final_relu=True)
     weights = {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}
     for name, tensor in weights.items():
         if name.endswith(("norm.weight", "running_var")):
@@ -66,9 +74,11 @@ def digit_weights(model: str = "scaled-mnist/bcn") -> Path:
     torch.manual_seed(0)
     network = ink_extent() if model == "scaled-mnist/bcn" else create_model(model)
     recipe = find_recipe(f"table1/{model.split('/')[1]}", "smoke")
-    dataset = SimpleNamespace(preprocessing=Preprocessing(), answers=tuple("0123456789"), kinds=(), vocabulary=None)
+    nothing = np.zeros((0, 1, 128, 128), np.uint8)
+    dataset = ArrayDataset("scaled-mnist-v1", "train", nothing, np.zeros(0), tuple("0123456789"))
     path = _folder() / f"{model.replace('/', '-')}.safetensors"
-    write_weights(path, network.state_dict(), describe_weights(recipe, dataset, arguments={}, seed=0, epoch=1))
+    description = describe_weights(recipe, dataset, arguments=dict(recipe.arguments), seed=0, epoch=1)
+    write_weights(path, network.state_dict(), description)
     return path
 
 

@@ -42,7 +42,7 @@ def clevr_layout(directory: Path, images: dict[str, int]) -> Path:
                 questions.append({**entry, "program": PROGRAMS[kind], "question_index": len(questions)})
         path = directory / "questions" / f"CLEVR_{split}_questions.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        version = "clevr-like-v1" if directory.name.startswith("clevr-like") else "1.0"
+        version = directory.name.removesuffix("-224") if directory.name.startswith("clevr-like") else "1.0"
         path.write_text(json.dumps({"info": {"version": version}, "questions": questions}))
     return directory
 

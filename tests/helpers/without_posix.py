@@ -13,7 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 HIDDEN: dict[Any, tuple[str, ...]] = {
-    os: ("sched_getaffinity", "geteuid", "getuid", "fork", "killpg", "posix_fallocate", "O_NOFOLLOW", "O_DIRECTORY"),
+    os: (
+        *("sched_getaffinity", "getloadavg", "geteuid", "getuid", "fork", "killpg", "sysconf"),
+        *("posix_fallocate", "O_NOFOLLOW", "O_DIRECTORY"),
+    ),
     signal: ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGALRM", "pthread_sigmask"),
 }
 

@@ -15,6 +15,8 @@ from fastapi.testclient import TestClient
 
 import bcn
 from bcn.web.app import STATIC, make_app
+from bcn.web.mechanism import answer_scene
+from bcn.web.schema import SceneRequest
 from bcn.web.server import bind, to_url
 
 HERE = "http://127.0.0.1:8000"
@@ -160,17 +162,22 @@ def test_addresses_that_cannot_be_listened_on_are_refused_in_a_sentence(
 
 def test_models_are_warm_before_the_server_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    answer, listen = bcn.Reasoner.answer_with_broadcast, socket.socket.listen
+    answer, scene, listen = bcn.Reasoner.answer_with_broadcast, answer_scene, socket.socket.listen
 
     def answer_noted(self: bcn.Reasoner, *arguments: object) -> object:
         events.append(self.family)
         return answer(self, *arguments)  # type: ignore[arg-type]
+
+    def scene_noted(reasoner: bcn.Reasoner, request: SceneRequest) -> object:
+        events.append(reasoner.family)
+        return scene(reasoner, request)
 
     def listen_noted(self: socket.socket, *arguments: int) -> None:
         events.append("listen")
         listen(self, *arguments)
 
     monkeypatch.setattr(bcn.Reasoner, "answer_with_broadcast", answer_noted)
+    monkeypatch.setattr("bcn.web.models.answer_scene", scene_noted)
     monkeypatch.setattr(socket.socket, "listen", listen_noted)
     names = ("sort-of-clevr/multirn", "clevr/multirn-h")
     serve_once(monkeypatch, *(part for name in names for part in ("--weights", name)))

@@ -5,9 +5,10 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.small_weights import digit_weights
@@ -57,8 +58,12 @@ def get(address: str, path: str = "/healthz") -> tuple[int, http.client.HTTPMess
 
 def get_until(address: str, status: int) -> None:
     """Ask until this is the answer: the server notices a moment later that a client has gone."""
+    wait_until(lambda: get(address)[0] == status)
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
-    while get(address)[0] != status:
+    while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -86,9 +91,8 @@ def test_a_body_has_to_come_in_time(address: str, monkeypatch: pytest.MonkeyPatc
         assert is_closed(connection)
 
 
-def test_requests_at_once_are_bounded(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_REQUESTS", 3)
-    with ExitStack() as held:
+def test_requests_at_once_are_bounded() -> None:
+    with serving(digit_weights(), max_requests=3) as (address, _), ExitStack() as held:
         for _ in range(3):
             held.enter_context(closing(send(address, upload(1000))))
         get_until(address, 503)
@@ -96,26 +100,36 @@ def test_requests_at_once_are_bounded(address: str, monkeypatch: pytest.MonkeyPa
         assert (status, headers["Retry-After"]) == (503, "1")
         assert "try again in a second" in json.loads(body)["error"]
         assert headers["X-Content-Type-Options"] == "nosniff"
-    get_until(address, 200)
+        held.close()
+        get_until(address, 200)
 
 
-def test_bytes_of_all_bodies_are_bounded(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_of_all_bodies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[limits.Limits] = []
+
+    def remember(*arguments: Any, **options: Any) -> limits.Limits:
+        made.append(limits.Limits(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(app, "Limits", remember)
     monkeypatch.setattr(limits, "MAX_HELD_BYTES", 1 << 20)
     part = bytes(700_000)
-    with closing(send(address, upload(len(part) + 1) + part)) as first:
-        time.sleep(0.2)  # so that it is the first
-        with closing(send(address, upload(len(part) + 1) + part)) as second:
-            status, headers, body = response(second)
-            assert (status, headers["Retry-After"], headers["Connection"]) == (503, "1", "close")
-            assert "uploads hold 1048576 bytes" in json.loads(body)["error"]
-        first.sendall(b"x")  # and is answered, as soon as it is whole
-        assert response(first)[0] == 422
-    with closing(send(address, upload(len(part)) + part)) as third:
-        assert response(third)[0] == 422
+    with serving(digit_weights()) as (address, _):
+        with closing(send(address, upload(len(part) + 1) + part)) as first:
+            wait_until(lambda: made[0].held_bytes == len(part))
+            with closing(send(address, upload(len(part) + 1) + part)) as second:
+                status, headers, body = response(second)
+                assert (status, headers["Retry-After"], headers["Connection"]) == (503, "1", "close")
+                assert "uploads hold 1048576 bytes" in json.loads(body)["error"]
+            first.sendall(b"x")  # and is answered, as soon as it is whole
+            assert response(first)[0] == 422
+        wait_until(lambda: made[0].held_bytes == 0)
+        with closing(send(address, upload(len(part)) + part)) as third:
+            assert response(third)[0] == 422
 
 
 def test_connections_without_a_request_are_closed(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 1.0)
     with ExitStack() as held:
         silent, started, busy = (
             held.enter_context(closing(send(address, content)))

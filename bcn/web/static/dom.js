@@ -12,6 +12,17 @@ export function svg(name, attributes = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
+// Does something again only where its words have changed: what is written makes the browser lay out the page.
+export function whenChanged(write) {
+  let before = null;
+  return (...values) => {
+    const now = JSON.stringify(values);
+    if (now === before) return;
+    before = now;
+    write(...values);
+  };
+}
+
 function fill(made, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);

@@ -1,121 +1,79 @@
-// The Find panel: draw a digit anywhere; each loaded model classifies and localises it.
+// The Find panel: each loaded network classifies and localises a digit; truth, error and a running score beside it.
 
 import { byId, element, svg } from "./dom.js";
+import { bars, percent } from "./bars.js";
+import { outlines } from "./map.js";
+import { SIDE, makePad } from "./pad.js";
 
-const SIDE = 128;
+const TRAINED = [20, 75];  // pixels of ink: MNIST's digits are 20 of the 28 pixels of their box, and boxes were 28 to 105 wide
+const SETTLED_MS = 900;
 
 export function startFind(engine, latest) {
-  const pad = byId("pad"), canvas = byId("ink"), pen = canvas.getContext("2d", { willReadFrequently: true });
-  let last = null, stamp = null, detections = [];
-  pen.lineCap = pen.lineJoin = "round";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-
-  function clear() {
-    pen.fillStyle = "#000";
-    pen.fillRect(0, 0, SIDE, SIDE);
-    pen.fillStyle = pen.strokeStyle = "#fff";
-  }
-  const empty = () => !pen.getImageData(0, 0, SIDE, SIDE).data.some((value, index) => index % 4 === 0 && value > 0);
+  let detections = [], truth = null, settled = null;
+  const score = new Map();
+  const pad = makePad(() => send());
   const send = latest(async () => {
-    if (empty()) { detections = []; draw(); return; }
-    // toBlob would wait for the browser to be idle
-    const image = Uint8Array.from(atob(canvas.toDataURL("image/png").split(",")[1]), (letter) => letter.charCodeAt(0));
-    detections = (await engine.find(image)).detections;
+    const known = pad.truth();
+    detections = known ? (await engine.find(pad)).detections : [];
+    truth = known;
     draw();
+    clearTimeout(settled);
+    if (known) settled = setTimeout(settle, SETTLED_MS);
   });
 
-  // Pen
-  const position = (event) => {
-    const box = pad.getBoundingClientRect();
-    return [((event.clientX - box.left) / box.width) * SIDE, ((event.clientY - box.top) / box.height) * SIDE];
-  };
-  pad.addEventListener("pointerdown", (event) => {
-    if (stamp) { stamp = null; clear(); }
-    pad.setPointerCapture(event.pointerId);
-    last = position(event);
-    stroke(last, last);
-  });
-  pad.addEventListener("pointermove", (event) => {
-    if (!last) return;
-    const next = position(event);
-    stroke(last, next);
-    last = next;
-  });
-  for (const end of ["pointerup", "pointercancel"]) pad.addEventListener(end, () => { last = null; });
-  function stroke(from, to) {
-    pen.lineWidth = byId("pen").value;
-    pen.beginPath();
-    pen.moveTo(...from);
-    pen.lineTo(...to);
-    pen.stroke();
-    send();
-  }
-
-  // Keys: a digit to move about
-  pad.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: [-4, 0], ArrowRight: [4, 0], ArrowUp: [0, -4], ArrowDown: [0, 4] }[event.key];
-    if (/^[0-9]$/.test(event.key)) stamp = { x: SIDE / 2, y: SIDE / 2, size: 60, ...stamp, digit: event.key };
-    else if (stamp && step) { stamp.x += step[0]; stamp.y += step[1]; }
-    else if (stamp && ["+", "=", "-"].includes(event.key)) stamp.size *= event.key === "-" ? 0.9 : 1.1;
-    else return;
-    event.preventDefault();
-    stamp.size = Math.min(120, Math.max(24, stamp.size));
-    stamp.x = Math.min(SIDE - 10, Math.max(10, stamp.x));
-    stamp.y = Math.min(SIDE - 10, Math.max(10, stamp.y));
-    clear();
-    pen.font = `${stamp.size}px sans-serif`;
-    pen.fillText(stamp.digit, stamp.x, stamp.y);
-    send();
-  });
-
-  // Detections
-  const percent = (probability) => `${(100 * probability).toFixed(1)}\u00a0%`;
   const title = (each) => (each.has_bcn ? "With BCN" : "Without BCN");
   const marker = (each) => (each.has_bcn ? "+" : "×");
+  const error = ({ centre }) => Math.hypot(centre[0] * SIDE - truth.x, centre[1] * SIDE - truth.y);
+  const isRight = (each) => truth.digit === null || each.answer === truth.digit;
 
   function draw() {
-    drawMap();
-    const empty = element("p", {}, "Draw a digit: its class and its centre appear here.");
-    byId("detections").replaceChildren(...(detections.length ? detections.map(describe) : [empty]));
+    drawMarks();
+    byId("find-truth").replaceChildren(...(truth ? [element("b", {}, "Truth: "), `${truth.digit === null ? "your drawing" : `a ${truth.digit}`}, its centre at x ${Math.round(truth.x)}, y ${Math.round(truth.y)} of ${SIDE} pixels.`] : []));
+    byId("detections").replaceChildren(...(detections.length ? detections.map(describe) : [element("p", { class: "hint" }, "Draw a digit: what each network sees, and where, appears here.")]));
   }
   function describe(each) {
-    const candidates = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer));
-    const where = each.centre ? `, centre ${marker(each)} at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}` : "";
-    const bars = candidates.flatMap(({ answer, probability }) => {
-      const bar = element("i");
-      bar.style.width = `${100 * probability}%`;
-      return [element("span", {}, answer), bar, element("span", { class: "percent" }, percent(probability))];
-    });
-    const hint = (text) => element("span", { class: "hint" }, text);
+    const candidates = [each, ...each.others].sort((a, b) => a.answer.localeCompare(b.answer)), hint = (text) => element("span", { class: "hint" }, text);
+    const verdict = truth.digit === null ? "" : isRight(each) ? " ✓" : ` ✗ it is ${truth.digit}`;
+    const where = each.centre ? `at x ${Math.round(each.centre[0] * SIDE)}, y ${Math.round(each.centre[1] * SIDE)}, ${error(each).toFixed(1)} pixels off` : "";
     return element("div", {},
-      element("h2", {}, `${title(each)} `, hint(`${each.model} (${each.scale})`)),
-      element("p", { class: "big", "data-model": each.model }, `${each.answer} `, hint(`${percent(each.probability)}${where}`)),
-      element("div", { class: "bars" }, ...bars));
+      element("h2", {}, element("span", { class: each.has_bcn ? "key cross" : "key times", "aria-hidden": true }, marker(each)), ` ${title(each)}`),
+      element("p", { class: isRight(each) ? "big" : "big bad", "data-model": each.model }, `${each.answer} `, hint(`${percent(each.probability)}${verdict}`)),
+      element("p", { class: "where" }, where),
+      bars(candidates, truth.digit),
+      element("p", { class: "hint about" }, `${each.weights}: ${each.parameters.toLocaleString("en")} parameters, trained on ${each.data} (${each.scale})`));
   }
 
-  function drawMap() {
+  function drawMarks() {
     const parts = [];
-    for (const each of detections) {
-      if (each.broadcast && byId("show-find-map").checked) {
-        const counts = new Map();
-        for (const position of each.broadcast.position) if (position >= 0) counts.set(position, (counts.get(position) ?? 0) + 1);
-        const largest = Math.max(...counts.values()), step = SIDE / each.broadcast.columns;
-        for (const [position, count] of counts) {
-          const x = (position % each.broadcast.columns) * step, y = Math.floor(position / each.broadcast.columns) * step;
-          parts.push(svg("rect", { class: "map", x, y, width: step, height: step, "fill-opacity": 0.3 + 0.6 * Math.sqrt(count / largest) }));
-        }
+    if (truth && byId("show-find-map").checked) {
+      parts.push(svg("circle", { class: "truth", cx: truth.x, cy: truth.y, r: 1.6 }));
+      for (const diameter of TRAINED) parts.push(svg("circle", { class: "trained", cx: truth.x, cy: truth.y, r: diameter / 2 }));
+      for (const { broadcast } of detections.filter((each) => each.broadcast)) {
+        const d = outlines(broadcast, SIDE, SIDE);
+        parts.push(svg("path", { class: "mark", d }));
       }
-      if (each.centre) {
-        const [x, y] = each.centre.map((part) => part * SIDE), d = each.has_bcn ? "M-7 0H7M0 -7V7" : "M-5 -5L5 5M-5 5L5 -5";
-        for (const name of ["cross under", each.has_bcn ? "cross" : "cross baseline"])
-          parts.push(svg("path", { class: name, d, transform: `translate(${x} ${y})` }));
-      }
+    }
+    for (const each of detections.filter(({ centre }) => centre)) {
+      const [x, y] = each.centre.map((part) => part * SIDE), d = each.has_bcn ? "M-7 0H7M0 -7V7" : "M-5 -5L5 5M-5 5L5 -5";
+      for (const name of ["cross under", each.has_bcn ? "cross" : "cross baseline"])
+        parts.push(svg("path", { class: name, d, transform: `translate(${x} ${y})` }));
     }
     byId("find-map").replaceChildren(...parts);
   }
 
-  byId("clear").onclick = () => { stamp = null; clear(); send(); };
-  byId("show-find-map").onchange = drawMap;
-  clear();
+  // Once the hand rests: one sentence for those who do not see, and the score of digits that were placed
+  function settle() {
+    if (!detections.length) return;
+    byId("found").textContent = detections.map((each) => `${title(each)}: ${each.answer}, ${percent(each.probability)}`).join(". ");
+    if (truth.digit === null) return;
+    for (const each of detections) {
+      const so = score.get(each.weights) ?? { name: title(each), asked: 0, right: 0, off: 0 };
+      score.set(each.weights, { ...so, asked: so.asked + 1, right: so.right + isRight(each), off: so.off + (each.centre ? error(each) : 0) });
+    }
+    byId("find-score").hidden = false;
+    byId("find-score").replaceChildren(element("b", {}, "Placed digits so far: "),
+      [...score.values()].map(({ name, asked, right, off }) => `${name[0].toLowerCase()}${name.slice(1)} ${right} of ${asked} right, ${(off / asked).toFixed(1)} pixels off`).join("; "), ".");
+  }
+  byId("show-find-map").onchange = drawMarks;
+  return { begin: () => { if (!truth) pad.place({ digit: "4", x: 84, y: 44 }); } };
 }

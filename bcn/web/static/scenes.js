@@ -6,6 +6,15 @@ export const RGB = {
   red: [255, 0, 0], green: [0, 255, 0], blue: [0, 0, 255], orange: [255, 156, 0], gray: [128, 128, 128], yellow: [255, 255, 0],
 };
 export const COLOURS = Object.keys(RGB);
+// colours that no question names and no network was trained on; drawn under the others
+const EXTRA_RGB = {
+  cyan: [0, 200, 220], pink: [255, 130, 190], purple: [130, 40, 170], brown: [140, 80, 40], black: [0, 0, 0], teal: [0, 120, 110],
+};
+Object.assign(RGB, EXTRA_RGB);
+export const EXTRA = Object.keys(EXTRA_RGB);
+export const ALL = [...COLOURS, ...EXTRA];
+export const PAINTED = [...EXTRA, ...COLOURS];  // what is painted later covers what was painted before
+export const RELATIONAL = ["closest", "furthest", "count"];
 export const KINDS = ["shape", "left", "above", "closest", "furthest", "count"];
 const SHAPES = ["square", "circle"], NONE = 1 << 14;
 
@@ -50,7 +59,7 @@ function withinAPixel(a, b) {
 // The image as three planes of bytes; a later colour covers an earlier one.
 export function pixels(objects) {
   const plane = SIDE * SIDE, image = new Uint8Array(3 * plane).fill(255);
-  for (const { colour, shape, x, y } of inOrder(objects)) {
+  for (const { colour, shape, x, y } of inOrder(objects, PAINTED)) {
     for (let row = -RADIUS; row <= RADIUS; row++) {
       const half = halfWidth(shape, row), from = (y + row) * SIDE + x - half;
       RGB[colour].forEach((value, channel) => image.fill(value, channel * plane + from, channel * plane + from + 2 * half + 1));
@@ -58,27 +67,45 @@ export function pixels(objects) {
   }
   return image;
 }
-const inOrder = (objects) => COLOURS.map((colour) => objects.find((each) => each.colour === colour)).filter(Boolean);
+const inOrder = (objects, colours) => colours.map((colour) => objects.find((each) => each.colour === colour)).filter(Boolean);
 
-// The true answer to a kind of question about a colour; of equally distant objects the first colour counts.
-export function truth(objects, kind, colour) {
-  const all = inOrder(objects), own = all.find((each) => each.colour === colour);
-  const best = (others, better) => others.reduce((a, b) => (better(squared(own, b), squared(own, a)) ? b : a)).shape;
+// Of each object that others cover in part: how much of it is seen, and what covers it.
+export function coveredObjects(objects) {
+  const owner = new Map(), painted = inOrder(objects, PAINTED), pixelsOf = new Map();
+  for (const { colour, shape, x, y } of painted) {
+    const own = [];
+    for (let row = -RADIUS; row <= RADIUS; row++)
+      for (let column = -halfWidth(shape, row); column <= halfWidth(shape, row); column++) own.push((y + row) * SIDE + x + column);
+    pixelsOf.set(colour, own);
+    for (const pixel of own) owner.set(pixel, colour);
+  }
+  return painted.map(({ colour, shape }) => {
+    const own = pixelsOf.get(colour), by = [...new Set(own.map((pixel) => owner.get(pixel)))].filter((each) => each !== colour);
+    return { colour, shape, by, seen: own.filter((pixel) => owner.get(pixel) === colour).length / own.length };
+  }).filter(({ seen }) => seen < 1);
+}
+
+// What a question about a colour is about: the object itself, and those that decide. Of equally distant ones the first colour counts.
+export function referents(objects, kind, colour) {
+  const all = inOrder(objects, ALL), own = all.find((each) => each.colour === colour), others = all.filter((each) => each !== own);
+  const best = (better) => others.slice(0, 1).map((first) => others.reduce((a, b) => (better(squared(own, b), squared(own, a)) ? b : a), first));
   switch (kind) {
-    case "shape": return own.shape;
-    case "left": return own.x > MIDDLE ? "no" : "yes";
-    case "above": return own.y > MIDDLE ? "no" : "yes";
-    case "closest": return best(all.filter((each) => each !== own), (b, a) => b < a);
-    case "furthest": return best(all, (b, a) => b > a);
-    case "count": return String(all.filter((each) => each.shape === own.shape).length);
+    case "closest": return { own, decisive: best((b, a) => b < a) };
+    case "furthest": return { own, decisive: best((b, a) => b > a) };
+    case "count": return { own, decisive: all.filter((each) => each.shape === own.shape) };
+    default: return { own, decisive: [own] };
   }
 }
 
-// The 11 numbers of a question: colour, relational or not, kind within these.
-export function questionBits({ kind, colour }) {
-  const bits = new Float32Array(11), k = KINDS.indexOf(kind);
-  bits[COLOURS.indexOf(colour)] = bits[6 + Math.floor(k / 3)] = bits[8 + (k % 3)] = 1;
-  return bits;
+// The true answer; null where there is no other object to speak of.
+export function truth(objects, kind, colour) {
+  const { own, decisive } = referents(objects, kind, colour);
+  switch (kind) {
+    case "left": return own.x > MIDDLE ? "no" : "yes";
+    case "above": return own.y > MIDDLE ? "no" : "yes";
+    case "count": return String(decisive.length);
+    default: return decisive[0]?.shape ?? null;
+  }
 }
 
 // A sentence as kind and colour; `language` holds the package's words, so that both accept the same sentences.

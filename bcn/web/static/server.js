@@ -19,13 +19,14 @@ async function call(path, options) {
 const post = (path, value) =>
   call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 
-export const panels = ["reason", "find", "see"];
+const send = (path, image) => call(path, { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
+
 export const weights = () => call("api/weights");
 export const newScene = (seed) => call(`api/scene?seed=${seed}`);
 export const rendered = (seed) => call(`api/rendered?seed=${seed}`);
 export const reason = (scene) => post("api/reason", scene);
-export const find = (image) =>
-  call("api/find", { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
-export const ask = (image, question, weights) =>
-  call(`api/ask?${new URLSearchParams({ question, weights })}`, { method: "POST", headers: { "Content-Type": "image/png" }, body: image });
-export const footer = ["The JSON interface of this page is described in ", element("a", { href: "docs" }, "docs"), "."];
+export const find = (pad) => send("api/find", pad.png());
+export const ask = (image, questions, weights) =>
+  send(`api/ask?${new URLSearchParams([...questions.map((each) => ["question", each]), ["weights", weights]])}`, image);
+export const howToLoad = "bcn serve --weights RUN";
+export const footer = ["Everything runs on the machine of ", element("code", {}, "bcn serve"), "; nothing is loaded from elsewhere. Programs can use its ", element("a", { href: "docs" }, "JSON interface"), "."];
