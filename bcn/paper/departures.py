@@ -88,6 +88,8 @@ def _schedule(recipe: Recipe) -> str:
     optim, epochs = recipe.optim, f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
     if optim.schedule == "warmup-cosine":
         return f"{epochs} with warm-up + cosine decay, peak learning rate {optim.lr:g}"
+    if optim.schedule == "warmup-doubling":
+        return f"{epochs} at learning rate {optim.lr:g}, after a warm-up in seven doublings"
     if not optim.milestones:
         return f"{epochs} at learning rate {optim.lr:g}"
     return f"{epochs} with step decay from {optim.lr:g} (epochs {', '.join(map(str, optim.milestones))})"
@@ -102,14 +104,26 @@ def _auxiliary(ours: Recipe, paper: Recipe) -> str:
     )
 
 
+def _augmentation(data: str) -> str:
+    if data.startswith("sort-of-clevr"):
+        return "augmentation: the eight symmetries of the square, questions and answers with the image"
+    return (
+        "augmentation: translations by up to 1/16 of the image and horizontal flips, with left and right exchanged in "
+        "the questions"
+    )
+
+
 def _arguments(ours: Recipe, paper: Recipe) -> str:
     differing = dict(set(ours.arguments) - set(paper.arguments))
+    article = "a" if differing.get("final_relu") else "no"
     sentences = {
         "sizes": "no BCN",
-        "final_relu": "no ReLU after the last convolution of the BCN",
+        "final_relu": f"{article} ReLU after the last convolution of the BCN, which the paper leaves open",
         "negative_slope": f"a leaky ReLU of slope {differing.get('negative_slope')} after the BCN's last convolution",
+        "question_dim": f"question vectors of {differing.get('question_dim')} bits",
+        "num_answers": f"{differing.get('num_answers')} answers",
     }
-    return "; ".join(sentences[name] for name in differing)
+    return "; ".join(sentences[name] for name in sorted(differing))
 
 
 TOPICS: dict[str, tuple[tuple[str, ...], Callable[[Recipe, Recipe], str]]] = {
@@ -167,10 +181,7 @@ TOPICS: dict[str, tuple[tuple[str, ...], Callable[[Recipe, Recipe], str]]] = {
     ),
     "augmentation": (
         ("augment",),
-        lambda ours, paper: (
-            "augmentation: translations by up to 1/16 of the image and horizontal flips, with left and "
-            "right exchanged in the questions"
-        ),
+        lambda ours, paper: _augmentation(ours.data.name),
     ),
     "BCN": (("arguments",), _arguments),
     "initialisation": (
@@ -182,6 +193,13 @@ TOPICS: dict[str, tuple[tuple[str, ...], Callable[[Recipe, Recipe], str]]] = {
         lambda ours, paper: "a batch is of image-question pairs drawn independently; the paper does not say",
     ),
     "auxiliary supervision": (("auxiliary.object_epochs", "auxiliary.referent_epochs"), _auxiliary),
+    "precision": (
+        ("precision",),
+        lambda ours, paper: (
+            "matrix products and convolutions of training in bfloat16; sums over objects, losses, weights and "
+            "evaluation in float32"
+        ),
+    ),
     "word embeddings": (
         ("word_embeddings",),
         lambda ours, paper: f"word embeddings initialised at {ours.word_embeddings} instead of with GloVe",

@@ -7,12 +7,18 @@ from pathlib import Path
 
 from bcn.errors import BcnError
 from bcn.io import read_json, write_json
+from bcn.models.cost import executed_macs, on_meta
+from bcn.models.registry import image_shape
 from bcn.training.environment import commit, machine
-from bcn.training.progress import say
+from bcn.training.progress import duration, say
 from bcn.training.recipe import Recipe, fingerprint
 
 ENOUGH_SECONDS = 5.0
 """of measuring steps"""
+CPU_FLOPS = 3e10
+"""a low guess at what one core reaches"""
+LONG_STEP = 20.0
+"""seconds"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,22 @@ def estimate_of(results: Path, recipe: Recipe) -> Estimate | None:
         raise BcnError(f"{path} is not an estimate ({error}): {remedy}") from error
 
 
+def step_flops(recipe: Recipe) -> float:
+    """Floating-point operations of a training step: forward, and twice as much backward."""
+    questions = {"sort-of-clevr": 36 if recipe.data.questions == "all" else 20, "clevr": 10}
+    asked = questions.get(recipe.model.split("/")[0], 1)
+    model = on_meta(recipe.model, **dict(recipe.arguments))
+    return 6 * executed_macs(model, image_shape(recipe.model), questions=asked).total * asked * recipe.batch_size
+
+
+def announce(recipe: Recipe) -> str:
+    """What is said before a recipe is measured: a step of some takes minutes."""
+    seconds = step_flops(recipe) / CPU_FLOPS
+    if seconds < LONG_STEP:
+        return f"{recipe.name}: measuring a few steps"
+    return f"{recipe.name}: measuring one step, which may take {duration(seconds)}; --rows chooses other rows"
+
+
 def measure(recipe: Recipe, *, alone: bool, synthetic: bool = False) -> Estimate:
     """How long a run takes, from real steps.
 
@@ -79,16 +101,18 @@ def measure(recipe: Recipe, *, alone: bool, synthetic: bool = False) -> Estimate
     else:
         dataset = open_for(recipe.model, data.name, data.split, images=data.train, questions=data.questions)
     dataset, objects = open_supervision(recipe, dataset)
+    # The CPU time of one thread does not depend on what else runs on the machine.
+    clock = time.perf_counter if alone else time.process_time
     splits = Splits(dataset, None, dataset, {}, objects)
     trainer = Trainer(recipe, 0, splits, ranks=Ranks(), stop=Stop())
     position, seconds = trainer.state.position, 0.0
     for stage in trainer.stages:
         steps = list[float]()
         while len(steps) < 4 and sum(steps) < ENOUGH_SECONDS:
-            began = time.perf_counter()
+            began = clock()
             batch = trainer.load(np.arange(min(recipe.batch_size, len(stage.data))))
             trainer.step(stage.loss, batch, answers=int((batch.answer >= 0).sum()))
-            steps.append(time.perf_counter() - began)
+            steps.append(clock() - began)
         seconds += min(steps) * stage.epochs / recipe.epochs
         position.epoch += stage.epochs
     return Estimate(seconds, trainer.total, torch.get_num_threads())

@@ -10,7 +10,8 @@ from bcn.models.registry import image_shape
 from bcn.paper.figures import FIGURES, curves
 from bcn.paper.figures.style import write
 from bcn.paper.published import published_rows
-from bcn.paper.render import grid, kinds_markdown, markdown
+from bcn.paper.render import broadcast_markdown, grid, kinds_markdown, markdown
+from bcn.paper.retired import retired_markdown
 from bcn.paper.rows import Line, lines_of
 from bcn.paper.tables import TABLES
 
@@ -40,7 +41,7 @@ def write_page(page: Path, results: Path) -> list[Path]:
         raise BcnError(f"{results} has no records of finished runs: give a directory that has some with --results")
     written, parts = [page], [INTRODUCTION]
     for table in TABLES.values():
-        if table.name == "broadcast":  # a page of its own
+        if table.name in ("broadcast", "leaderboard", "wild"):  # on pages of their own
             continue
         parts.append(f"## {table.title}\n")
         scales = [scale for scale in ("paper", "cpu") if any(line.results for line in lines_of(table, scale, results))]
@@ -49,12 +50,14 @@ def write_page(page: Path, results: Path) -> list[Path]:
             parts.append(markdown(table, scale, lines))
             if "relational" in table.metrics and (kinds := kinds_markdown(lines)):
                 parts.append(f"By kind of question, ours:\n\n{kinds}")
+            if carried := broadcast_markdown(lines):
+                parts.append(f"What the BCN carries ([how it is measured](broadcast.md)):\n\n{carried}")
             name = f"curves-{table.name}-{scale}"
             if drawn := _curves(lines):
                 figure = curves.draw(drawn)
                 written.append(write(figure, page.parent / "figures" / f"{name}.png"))
                 parts.append(f"![{table.title}: the runs over their epochs](figures/{name}.png)\n")
-    parts += [_sections(), _figures(page.parent)]
+    parts += [_sections(), retired_markdown(results), _figures(page.parent)]
     with atomic_write(page) as temporary:
         temporary.write_text("\n".join(part for part in parts if part), encoding="utf-8")
     return written

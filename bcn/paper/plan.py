@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bcn.errors import did_you_mean
-from bcn.paper.estimate import keep_estimate, measure
+from bcn.io import check_writable
+from bcn.paper.estimate import announce, keep_estimate, measure
 from bcn.paper.records import keep, results_of
 from bcn.paper.tables import Table, find_recipe, list_recipes
 from bcn.training.interrupts import STOPPING, Interrupted, Stop
@@ -64,6 +65,7 @@ def plan_table(
     planned = missing(table, scale, seeds, rows, results)
     estimates, total = {}, 0.0
     for recipe in dict.fromkeys(run.recipe for run in planned):
+        say(announce(recipe))
         estimates[recipe] = measure(recipe, alone=jobs == 1, synthetic=synthetic)
         keep_estimate(results, recipe, estimates[recipe])
     for run in planned:
@@ -117,8 +119,7 @@ def _start(run: Planned, runs: Path, *, alone: bool) -> "subprocess.Popen[bytes]
     command += ["--seed", str(run.seed), "--runs", str(runs)]
     if alone:
         return subprocess.Popen(command, stdout=sys.stderr.fileno(), start_new_session=True)
-    log = run.directory(runs).with_suffix(".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = check_writable(run.directory(runs).with_suffix(".log"))
     say(f"{run.name}: its progress is in {log}")
     with open(log, "ab") as file:
         return subprocess.Popen([*command, "--threads", "1"], stdout=file, stderr=file, start_new_session=True)

@@ -17,7 +17,7 @@ def published_rows(table: str) -> dict[str, dict[str, Any]]:
     >>> published_rows("sort_of_clevr")["multirn-h"]["relational"]
     96.7
     """
-    return {row.get("name") or size_name(row["sizes"]): row for row in _tables()[table]}
+    return {row.get("name") or size_name(row["sizes"]): row for row in _tables().get(table, ())}
 
 
 def size_name(sizes: list[int] | tuple[int, ...]) -> str:

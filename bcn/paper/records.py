@@ -10,7 +10,7 @@ from bcn.io import read_record, write_record
 from bcn.paper.tables import OBJECTS, TABLES
 from bcn.training.recipe import Recipe, fingerprint, from_json
 from bcn.training.record import cpu_minutes
-from bcn.training.run import check_counts
+from bcn.training.run import NOT_A_RECORD, check_counts
 
 REMEDY = "remove it and train the run again"
 OTHER_TEST_SETS = {
@@ -37,20 +37,23 @@ class Metric:
 class Result:
     recipe: Recipe
     seed: int
-    overridden: bool
     record: dict[str, Any]
 
     def metric(self, name: str) -> Metric | None:
         """The metric of a column of the paper's tables, None where this run did not measure it."""
-        sets = self.record["metrics"]
         if name == "localisation":
-            error = sets["test"].get("localisation")
+            error = self.record["metrics"]["test"].get("localisation")
             return None if error is None else Metric(float(error))
+        if name == "mean_iou":
+            share = self.record["metrics"]["test"].get("mean_iou")
+            return None if share is None else Metric(100 * float(share))
         if name in OTHER_TEST_SETS:
-            test_set, group = OTHER_TEST_SETS[name]
-            counts = sets.get(test_set, {}).get(group)
-        else:
-            counts = sets["test"].get({"accuracy": "all", "scaled": "all", "overall": "all"}.get(name, name))
+            return self.accuracy(*OTHER_TEST_SETS[name])
+        return self.accuracy("test", {"accuracy": "all", "scaled": "all", "overall": "all"}.get(name, name))
+
+    def accuracy(self, test_set: str, group: str) -> Metric | None:
+        """The accuracy of a group of questions on one of the test sets, None where this run did not measure it."""
+        counts = self.record["metrics"].get(test_set, {}).get(group)
         if not counts or not counts["total"]:
             return None
         low, high = counts["interval"]
@@ -68,6 +71,11 @@ class Result:
     @property
     def cpu_minutes(self) -> float:
         return cpu_minutes(self.record)
+
+    @property
+    def training_cpu_minutes(self) -> float:
+        """Of the training steps alone, over all ranks."""
+        return int(self.record["ranks"]) * float(self.record["train_cpu_seconds"]) / 60
 
     def read(self) -> tuple[Any, ...]:
         """Everything that tables and curves show; fails where a record lacks any of it."""
@@ -91,21 +99,21 @@ def read_result(path: Path) -> Result:
     try:
         check_counts(record["metrics"])
         recipe = from_json(record["recipe"])
-        result = Result(recipe, int(record["seed"]), bool(record["overridden"]), record)
+        result = Result(recipe, int(record["seed"]), record)
         result.read()
         return result
     except BcnError as error:
         raise BcnError(f"{path}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except NOT_A_RECORD as error:
         raise BcnError(f"{path} is not the record of a run ({error}); {REMEDY}") from error
 
 
 def results_of(results: Path, recipe: Recipe) -> tuple[list[Result], list[Path]]:
-    """The runs that count for a recipe, by seed; and the records left out: overridden, or of a recipe since changed."""
+    """The runs that count for a recipe, by seed; and the records left out: of a recipe changed before or since."""
     counted, left_out = [], []
     for path in sorted((results / recipe.name).glob(f"{recipe.scale}-seed*.json")):
         result = read_result(path)
-        if result.overridden or fingerprint(result.recipe) != fingerprint(recipe):
+        if fingerprint(result.recipe) != fingerprint(recipe):
             left_out.append(path)
         else:
             counted.append(result)

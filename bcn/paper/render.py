@@ -16,8 +16,10 @@ from bcn.training.progress import duration
 HEADINGS = {
     "accuracy": "accuracy, %",
     "localisation": "localisation error",
+    "mean_iou": "mean IoU, %",
     "relational": "relational, %",
     "non_relational": "non-relational, %",
+    **{arity: f"{arity}, %" for arity in ("unary", "binary", "ternary")},
     "scaled": "Scaled-MNIST, %",
     "more_scaled": "MoreScaled, %",
     "rotated_10": "rotated 10°, %",
@@ -29,6 +31,8 @@ HEADINGS = {
     "compare_numbers": "compare numbers, %",
     "query_attribute": "query attribute, %",
     "compare_attribute": "compare attribute, %",
+    "attributes": "attributes and counts, %",
+    "relations": "relations, %",
     **{metric: f"relational, {objects} objects, %" for metric, objects in OBJECTS.items()},
 }
 OURS = HEADINGS | {"affnist": "affine-mnist-v1, %"}
@@ -66,10 +70,23 @@ def markdown(table: Table, scale: str, lines: Sequence[Line]) -> str:
             for side in of
         ]
         counted = paper_cost(line.recipe.model, line.recipe.arguments) if line.recipe else None
-        parameters, macs = (f"{counted.parameters:,}", _short(counted.macs)) if counted else ("-", "-")
+        parameters, macs = (f"{counted.parameters:,}", short_macs(counted.macs)) if counted else ("-", "-")
         cost_cells = [*(str(line.printed.get(key, "-")) for key in costs), parameters, macs]
         rows.append([line.name, *metrics, str(len(line.results)), *cost_cells, _time(line)])
     return f"{grid(headings, rows)}\n\n{_notes(table, scale, lines)}\n"
+
+
+def compact(table: Table, scale: str, results: Path) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows for a terminal: of each metric what the paper prints and our mean."""
+    headings = ["row", *(f"{HEADINGS[metric]}\npaper / ours" for metric in table.metrics), "n", "CPU time"]
+    rows = []
+    for line in lines_of(table, scale, results):
+        cells = [
+            f"{'-' if each.paper is None else f'{each.paper:g}'} / {_ours(metric, Cell(None, each.mean))}"
+            for metric, each in zip(table.metrics, line.cells, strict=True)
+        ]
+        rows.append([line.name, *cells, str(len(line.results)), _time(line)])
+    return headings, rows
 
 
 def kinds_markdown(lines: Sequence[Line]) -> str:
@@ -80,6 +97,25 @@ def kinds_markdown(lines: Sequence[Line]) -> str:
         if any(each.mean is not None for each in cells):
             rows.append([line.name, *(_ours(kind, each) for kind, each in zip(KINDS, cells, strict=True))])
     return f"{grid(['row', *(f'{kind}, %' for kind in KINDS)], rows)}\n" if rows else ""
+
+
+def broadcast_markdown(lines: Sequence[Line]) -> str:
+    """What the BCN of each run carries: active channels, and accuracy with the vectors of no image or of another."""
+    rows = []
+    for line in lines:
+        for result in line.results:
+            probe = (result.record.get("broadcast") or {}).get("test")
+            if probe is None:
+                continue
+            metric = "relational" if "relational" in probe["as_trained"] else "accuracy"
+            shown = [
+                f"{100 * probe[vector][metric]:.2f}" for vector in ("as_trained", "mean_vector", "shuffled_vector")
+            ]
+            share = f"{probe['vector_share']:.3f}" if "vector_share" in probe else "-"
+            active = f"{probe['active_channels']} of {probe['channels']}"
+            rows.append([f"{line.name}, seed {result.seed}", active, share, f"{shown[0]} ({metric})", *shown[1:]])
+    headings = ["run", "active channels", "share of the variance", "test, %", "with the mean vector, %", "shuffled, %"]
+    return f"{grid(headings, rows)}\n" if rows else ""
 
 
 def as_csv(table: Table, scale: str, lines: Sequence[Line]) -> str:
@@ -112,12 +148,22 @@ def _time(line: Line) -> str:
     return f"(about {duration(line.estimate.seconds)})" if line.estimate else "-"
 
 
-def _short(macs: int) -> str:
+def short_macs(macs: int) -> str:
     """
-    >>> _short(23_591_250), _short(2_149_402_450)
+    >>> short_macs(23_591_250), short_macs(2_149_402_450)
     ('23.59M', '2.15G')
     """
     return f"{macs / 1e9:.2f}G" if macs >= 1e9 else f"{macs / 1e6:.2f}M"
+
+
+def show(cell: Cell, digits: int = 2) -> str:
+    """
+    >>> show(Cell(None, 96.912, 0.1249, 96.7, 97.12)), show(Cell(None))
+    ('96.91 ± 0.12', '-')
+    """
+    if cell.mean is None:
+        return "-"
+    return f"{cell.mean:.{digits}f}" + (f" ± {cell.spread:.{digits}f}" if cell.spread is not None else "")
 
 
 def _ours(metric: str, cell: Cell) -> str:
@@ -130,9 +176,7 @@ def _ours(metric: str, cell: Cell) -> str:
     digits = 4 if metric == "localisation" else 2
     if cell.mean is None:
         return "-"
-    text = f"{cell.mean:.{digits}f}"
-    if cell.spread is not None:
-        text += f" ± {cell.spread:.{digits}f}"
+    text = show(cell, digits)
     if cell.low is not None and cell.high is not None:
         text += f" [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
     return text
@@ -149,5 +193,5 @@ def _notes(table: Table, scale: str, lines: Sequence[Line]) -> str:
         notes.append(f"{', '.join(f'`{name}`' for name, own in departures.items() if text in own)}: {text}")
     left_out = [f"`{path.name}` of `{line.name}`" for line in lines for path in line.left_out]
     if left_out:
-        notes.append(f"left out, as overridden or of a recipe that has changed since: {', '.join(left_out)}")
+        notes.append(f"left out, of a recipe changed by `--set` or since: {', '.join(left_out)}")
     return "\n".join(f"- {note[0].upper()}{note[1:]}." for note in notes)

@@ -1,6 +1,9 @@
 """The figures: the numbers in them, and that each is drawn or says in one sentence what is missing."""
 
+import html
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from bcn import create_model
 from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.reasoner import list_weights
+from bcn.inference.shipped import list_weights
 from bcn.paper.figures import FIGURES, FromWeights, curves, draw_figure
 from bcn.paper.figures.activation import activation_maps, choose
 from bcn.paper.figures.deflection import SYSTEMS, deflection
@@ -73,7 +76,7 @@ def test_deflection_of_the_three_systems() -> None:
 
 def test_activation_maps_count_the_channels_of_the_vector() -> None:
     torch.manual_seed(0)
-    model: Any = create_model("sort-of-clevr/multirn-h")
+    model: Any = create_model("sort-of-clevr/multirn-h", final_relu=True)
     with torch.no_grad():
         model.broadcast.k[-1].weight[:99] = 0  # the same for all images
     dataset = make_sort_of_clevr("sort-of-clevr-v1", "val", images=70)
@@ -181,12 +184,12 @@ def test_deformation_has_the_paper_and_ours(tmp_path: Path) -> None:
 def test_the_ablation_has_a_dot_for_each_seed(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="no records of ablation"):
         draw_figure("ablation", weights=None, results=tmp_path)
-    runs = (("table3/multirn-h", 0, 97), ("table3/multirn-h", 1, 98), ("ablation/step-decay", 0, 95))
+    runs = (("ablation/base", 0, 97), ("ablation/base", 1, 98), ("ablation/step-decay", 0, 95))
     for name, seed, correct in runs:
         figures = {"relational": make_metric(correct), "non_relational": make_metric(99)}
         write_record(tmp_path, name, seed, figures)
     axis: Any = draw_figure("ablation", weights=None, results=tmp_path).axes[0]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["as-table3", "step-decay"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["base", "step-decay"]
     dots = [tuple(line.get_xydata()[0]) for line in axis.lines if line.get_marker() == "o"]
     assert dots == [(pytest.approx(97), 0), (pytest.approx(98), 0), (pytest.approx(95), 1)]
 
@@ -215,6 +218,30 @@ def test_curves_draw_what_the_runs_measured(tmp_path: Path) -> None:
     is_drawn(figure, tmp_path)
     with pytest.raises(BcnError, match="no epoch is finished in a"):
         curves.draw({"a": []})
+
+
+def test_curves_are_a_page_whose_lines_tell_their_values(tmp_path: Path) -> None:
+    curve = [{"epoch": epoch, "loss": 2.0 / epoch, "accuracy": 1 - 0.4 / epoch} for epoch in (1, 2, 4)]
+    perfect = [entry | {"accuracy": 1.0} for entry in curve]
+    page = curves.render({"a, seed 0": curve, "a, seed 1": perfect, "<b>, seed 0": curve[:1]})
+    loss, error = (json.loads(html.unescape(lines)) for lines in re.findall(r'data-lines="([^"]*)"', page))
+    assert [(line["label"], line["colour"]) for line in loss] == [
+        ("a, seed 0", 0),
+        ("a, seed 1", 0),
+        ("<b>, seed 0", 1),
+    ]
+    assert [point[1:] for point in loss[0]["points"]] == [[1, "2"], [2, "1"], [4, "0.5"]]
+    assert [point[2] for point in error[0]["points"]] == ["40", "20", "10"]
+    assert {point[2] for point in error[1]["points"]} == {"0"}
+    assert "<b>" not in page
+    paths = [
+        [[float(number) for number in point.split(",")] for point in points.split()]
+        for points in re.findall(r'<polyline class="line c0" points="([^"]*)"', page)
+    ]
+    falling, errors, foot = paths[0], paths[2], paths[3]  # twice the same loss, then errors on a logarithmic axis
+    assert falling[1][1] - falling[0][1] == pytest.approx(2 * (falling[2][1] - falling[1][1]), abs=0.2)
+    assert errors[1][1] - errors[0][1] == pytest.approx(errors[2][1] - errors[1][1], abs=0.2)
+    assert all(y > errors[2][1] for _, y in foot)
 
 
 def test_curves_draw_nothing_wrong_at_the_foot(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from helpers.records import cells, questions, write_record
 
 from bcn.errors import BcnError
 from bcn.models.cost import paper_cost
-from bcn.paper.estimate import Estimate, estimate_path, keep_estimate, measure
+from bcn.paper.estimate import Estimate, announce, estimate_path, keep_estimate, measure
 from bcn.paper.plan import Planned, missing, train_all
 from bcn.paper.render import markdown
 from bcn.paper.rows import lines_of
@@ -41,6 +41,11 @@ def test_a_step_is_measured_and_the_steps_of_the_run_are_known() -> None:
     assert estimate.step_seconds > 0
     assert (estimate.steps, estimate.threads) == (4, 1)
     assert estimate.seconds == 4 * estimate.step_seconds
+
+
+def test_a_long_step_is_announced_before_it_is_measured() -> None:
+    assert "measuring one step, which may take" in announce(find_recipe("table3/rn-original", "paper"))
+    assert announce(find_recipe("table3/mlp", "cpu")) == "table3/mlp: measuring a few steps"
 
 
 def test_a_row_that_was_only_measured_says_how_long_it_would_take(tmp_path: Path) -> None:
@@ -71,12 +76,22 @@ def test_a_table_trains_what_is_missing_and_goes_on_where_it_was(
     command = ["table", "table3", "--rows", "mlp,cce-mlp", "--scale", "smoke", "--jobs", 2, *places]
     out, errors = finish(start_bcn(*command))
     assert "2 runs, about" in errors
+    page = (tmp_path / "results" / "table3" / "smoke.md").read_text().split("\n\n")[1]
     for row, sessions in {"mlp": 2, "cce-mlp": 1}.items():
-        assert cells(out[: out.index("\n\n")], row)[5] == "1", errors
+        assert cells(page, row)[5] == "1", errors
+        assert f"table3/{row}: measuring a few steps" in errors
+        assert next(line for line in out.splitlines() if line.startswith(f"{row} ")).split()[-3] == "1"
         record = json.loads((tmp_path / "results" / "table3" / row / "smoke-seed0.json").read_text())
         assert record["sessions"] == sessions
         assert (record["parameters"], record["macs"]) == paper_cost(f"sort-of-clevr/{row}"), "as in the table"
     assert "runs, about" not in invoke_bcn(*command).stderr, "the second time there is nothing to train"
+
+
+def test_a_directory_of_runs_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    planned = [Planned(find_recipe("table3/mlp", "smoke"), seed) for seed in (0, 1)]
+    with pytest.raises(BcnError, match=r"^cannot write .*\.log: "):
+        train_all(planned, runs=tmp_path / "file", results=tmp_path, jobs=2)
 
 
 def test_a_table_that_is_stopped_saves_its_runs(tmp_path: Path) -> None:

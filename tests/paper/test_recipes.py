@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 import torch
@@ -13,6 +13,7 @@ import torch
 from bcn import create_model
 from bcn.data.registry import DATASETS
 from bcn.errors import BcnError
+from bcn.models.registry import write_arguments
 from bcn.paper.records import Result
 from bcn.paper.tables import TABLES, find_recipe, list_recipes
 from bcn.training.loop import train
@@ -74,7 +75,9 @@ def test_a_scale_changes_only_amounts_batch_epochs_and_schedule(name: str) -> No
 
 
 def test_rows_of_a_table_differ_in_the_model_alone() -> None:
-    apart = {("table1/deformable", scale) for scale in SCALES} | {("table3/rn", "cpu")}
+    augmented = ("multirn", "multirn-h", "multirn-no-bcn")
+    apart = {("table1/deformable", scale) for scale in SCALES}
+    apart |= {(name, "cpu") for name in list_recipes("table3") if name.split("/")[1] not in augmented}
     for table in ("table1", "table2", "table3"):
         for scale in SCALES:
             recipes = [find_recipe(name, scale) for name in list_recipes(table) if (name, scale) not in apart]
@@ -84,7 +87,14 @@ def test_rows_of_a_table_differ_in_the_model_alone() -> None:
 
 def test_rn_has_fewer_epochs_at_cpu() -> None:
     ours, others = asdict(find_recipe("table3/rn", "cpu")), asdict(find_recipe("table3/multirn", "cpu"))
-    assert {key for key in ours if ours[key] != others[key]} == {"name", "model", "paper", "epochs"}
+    assert {key for key in ours if ours[key] != others[key]} == {
+        "name",
+        "model",
+        "paper",
+        "epochs",
+        "augment",
+        "arguments",
+    }
     assert ours["epochs"] == 10
 
 
@@ -143,13 +153,16 @@ def test_model_and_data_sets_exist(name: str) -> None:
     assert all("test" in known[other] for other in (recipe.data.name, *recipe.data.tests))
 
 
+STORED = {"stl10": "stl10_binary", "scaled-mnist-v1": "mnist", "scaled-mnist-masks-v1": "mnist"}
+
+
 def trainable() -> Iterator[Any]:
     """Every different recipe once; two pair models take minutes for one step on a CPU, and train by the same code."""
     recipes = dict.fromkeys(find_recipe(name, "smoke") for name in list_recipes())
     slow = ("sort-of-clevr/rn-h", "sort-of-clevr/rn-original")
     for recipe in recipes:
         if recipe.model not in slow and not recipe.model.startswith("clevr/"):  # those: test_clevr_models.py
-            stored = {"stl10": "stl10_binary", "scaled-mnist-v1": "mnist"}.get(recipe.data.name)
+            stored = STORED.get(recipe.data.name)
             yield pytest.param(recipe, id=recipe.name, marks=pytest.mark.data(stored) if stored else ())
 
 
@@ -162,7 +175,7 @@ def test_smoke_recipe_trains(recipe: Recipe, tmp_path: Path) -> None:
     assert record["steps"] == recipe.epochs * per_epoch > 0
     assert record["overridden"] is False
     assert set(record["metrics"]) == {"test", *recipe.data.tests}
-    counted = Result(recipe, 0, False, record)
+    counted = Result(recipe, 0, record)
     for metric, _ in recipe.paper:
         measured = counted.metric(metric)
         assert measured is not None
@@ -174,7 +187,8 @@ def test_batch32_trains_as_the_paper_does_at_batch_size_32(row: str) -> None:
     paper = asdict(find_recipe(f"table3/{row}", "paper"))
     for scale in ("cpu", "paper"):
         ours = asdict(find_recipe(f"batch32/{row}", scale))
-        assert {key for key in ours if ours[key] != paper[key]} - {"scale"} == {"name", "batch_size"}
+        others = {"arguments"} if row == "multirn" else set()  # its last ReLU
+        assert {key for key in ours if ours[key] != paper[key]} - {"scale"} == {"name", "batch_size", *others}
         assert ours["batch_size"] == 32
 
 
@@ -190,3 +204,13 @@ def test_one_list_of_tables_has_every_row() -> None:
 def test_own_data_has_a_recipe_that_is_in_no_table() -> None:
     assert find_recipe("own", "cpu").data.name == "own"
     assert "own" not in list_recipes()
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_a_recipe_with_a_bcn_says_what_follows_its_last_convolution(name: str) -> None:
+    """Else another default would change the run and not its fingerprint."""
+    for scale in get_args(Scale):
+        recipe = find_recipe(name, scale)
+        arguments = dict(recipe.arguments)
+        if write_arguments(recipe.model, {}) and arguments.get("sizes") != ():
+            assert "final_relu" in arguments

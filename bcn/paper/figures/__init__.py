@@ -12,6 +12,7 @@ from bcn.paper.figures import (
     ablation,
     accuracy_cost,
     activation,
+    blocks,
     clevr_side_by_side,
     coordinates,
     deflection,
@@ -96,6 +97,10 @@ FIGURES: dict[str, tuple[str, Callable[[Options], "Figure"]]] = {
     "accuracy-cost": (
         "accuracy against multiply-accumulates for the models of table 3",
         lambda options: accuracy_cost.draw(options.results),
+    ),
+    "blocks": (
+        "other blocks in the place of the BCN, with as many parameters",
+        lambda options: blocks.draw(options.results),
     ),
     "ablation": (
         "table 3's multirn-h at cpu scale with one choice changed at a time",

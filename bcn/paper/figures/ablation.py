@@ -1,4 +1,4 @@
-"""What each choice of the `cpu` scale is worth: relational accuracy of table 3's multirn-h with one of them changed."""
+"""What each choice of the `cpu` scale is worth: relational accuracy of multirn-h with one of them changed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def draw(results: Path, *, scale: str = "cpu") -> "Figure":
             assert measured.low is not None
             assert measured.high is not None
             sides = [[measured.value - measured.low], [measured.high - measured.value]]
-            colour = COLOURS[0] if line.name == "as-table3" else COLOURS[1]
+            colour = COLOURS[0] if line.name == "base" else COLOURS[1]
             axis.errorbar(measured.value, place, xerr=sides, fmt="o", ms=4, lw=1, capsize=2, color=colour)
     axis.set_yticks(range(len(lines)), [line.name for line in lines])
     axis.invert_yaxis()

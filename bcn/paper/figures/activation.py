@@ -12,6 +12,7 @@ from torch.nn.functional import avg_pool2d
 
 from bcn.data.dataset import Dataset
 from bcn.errors import BcnError
+from bcn.inference.grid import cell_edges
 from bcn.paper.figures.style import canvas
 from bcn.training.broadcast_probe import active_channels, collect
 
@@ -50,16 +51,18 @@ def choose(dataset: Dataset, count: int, *, seed: int) -> np.ndarray:
 def show(above: Any, below: Any, image_CHW: Tensor, count_hw: Tensor) -> None:
     """An image, and below it its map: brighter for more channels, by the square root, so that a single one is seen.
 
-    Positions of a large map are counted together in squares, for the same reason.
+    Positions of a large map are counted together in squares, for the same reason. Both have the image's coordinates.
     """
     from matplotlib.colors import PowerNorm
 
     side = -(-max(count_hw.shape) // LARGEST)
     cells_hw = avg_pool2d(count_hw[None], side, ceil_mode=True, divisor_override=1)[0]
-    above.imshow(image_CHW.movedim(0, -1).numpy(), cmap="gray", interpolation="none")
-    below.imshow(cells_hw.numpy(), cmap="magma", norm=PowerNorm(0.5, vmin=0))
+    (height, width), (h, w) = image_CHW.shape[-2:], count_hw.shape
+    y, x = (np.append(edges[:-1:side], edges[-1]) for edges in (cell_edges(height, h), cell_edges(width, w)))
+    above.imshow(image_CHW.movedim(0, -1).numpy(), cmap="gray", interpolation="none", extent=(0, width, height, 0))
+    below.pcolormesh(x, y, cells_hw.numpy(), cmap="magma", norm=PowerNorm(0.5, vmin=0))
     for axis in (above, below):
-        axis.set(xticks=[], yticks=[])
+        axis.set(xticks=[], yticks=[], xlim=(0, width), ylim=(height, 0), aspect="equal")
         axis.spines[:].set(visible=True, color="#bbbbbb", linewidth=0.6)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bcn.errors import BcnError
+from bcn.inference.report.chart import Line, draw_chart, draw_legend
+from bcn.inference.report.document import document
 from bcn.paper.figures.style import COLOURS, canvas, plain_logarithmic
 
 if TYPE_CHECKING:
@@ -26,13 +28,7 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
     Runs that share the part of their label before ", seed" share a colour. Errors, not accuracies, are on a logarithmic
     axis: from 99 to 99.9 % is as far as from 90 to 99 %. An error of zero is drawn at the foot of the axis.
     """
-    if not any(curves.values()):
-        raise BcnError(f"nothing to draw: no epoch is finished in {', '.join(curves)}")
-    measured = {name for curve in curves.values() for entry in curve for name in entry}
-    if "relational" in measured:
-        measured -= {"accuracy"}
-    panels = [name for name in PANELS if name in measured]
-    groups = list(dict.fromkeys(label.split(", seed")[0] for label in curves))
+    panels, groups = _layout(curves)
     figure, axes = canvas(1, len(panels), size=(1.2 + 3.2 * len(panels), 3.0 + 0.18 * len(groups)))
     for panel, axis in zip(panels, axes[0], strict=True):
         _draw_panel(axis, panel, curves, groups)
@@ -48,15 +44,48 @@ def draw(curves: Mapping[str, Curve]) -> "Figure":
     return figure
 
 
+def render(curves: Mapping[str, Curve]) -> str:
+    """The same as a page of one file, whose lines tell their values to whoever points at them."""
+    panels, groups = _layout(curves)
+    charts = []
+    for panel in panels:
+        lines = [
+            Line(label, groups.index(_group(label)), points)
+            for label, curve in curves.items()
+            if (points := _points(curve, panel))
+        ]
+        charts.append(draw_chart(PANELS[panel], lines, logarithmic=panel != "loss"))
+    page = f'<h1>Runs over their epochs</h1><div class="charts">{"".join(charts)}</div>{draw_legend(groups)}'
+    return document("Runs over their epochs", page + '<p class="soft">A line for each seed.</p>')
+
+
+def _layout(curves: Mapping[str, Curve]) -> tuple[list[str], list[str]]:
+    """The panels, and the groups of runs."""
+    if not any(curves.values()):
+        raise BcnError(f"nothing to draw: no epoch is finished in {', '.join(curves)}")
+    measured = {name for curve in curves.values() for entry in curve for name in entry}
+    if "relational" in measured:
+        measured -= {"accuracy"}
+    return [name for name in PANELS if name in measured], list(dict.fromkeys(map(_group, curves)))
+
+
+def _group(label: str) -> str:
+    return label.split(", seed")[0]
+
+
+def _points(curve: Curve, panel: str) -> list[tuple[int, float]]:
+    """Epochs and what is drawn of them: errors in percent, for accuracies."""
+    points = [(entry["epoch"], entry[panel]) for entry in curve if entry.get(panel) is not None]
+    return points if panel in ("loss", "localisation") else [(epoch, 100 - 100 * value) for epoch, value in points]
+
+
 def _draw_panel(axis: Any, panel: str, curves: Mapping[str, Curve], groups: Sequence[str]) -> None:
     in_legend: set[str] = set()
     for label, curve in curves.items():
-        group = label.split(", seed")[0]
-        points = [(entry["epoch"], entry[panel]) for entry in curve if entry.get(panel) is not None]
-        if not points:
+        group = _group(label)
+        if not (points := _points(curve, panel)):
             continue
-        epochs, values = zip(*points, strict=True)
-        errors = values if panel in ("loss", "localisation") else [100 - 100 * value for value in values]
+        epochs, errors = zip(*points, strict=True)
         colour, style = COLOURS[groups.index(group) % len(COLOURS)], "-" if groups.index(group) < 7 else "--"
         once = None if group in in_legend else group
         axis.plot(epochs, errors, style, color=colour, lw=1.2, label=once, marker="." if len(points) < 3 else None)

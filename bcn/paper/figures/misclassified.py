@@ -20,7 +20,7 @@ def draw(model: nn.Module, dataset: Dataset, *, columns: int = 8, rows: int = 3,
     batch = dataset[choose(dataset, rows * columns, seed=seed)]
     image_BCHW = dataset.preprocessing(batch.image)
     count_Bhw = activation_maps(model, dataset, image_BCHW)
-    predicted_B = forward(model, image_BCHW, None)[0].argmax(-1)
+    predicted_B = forward(model, image_BCHW)[0].argmax(-1)
     figure, axes = canvas(2 * rows, columns, size=(1.15 * columns, 2.0 * rows))
     for number, (digit, answer, guess) in enumerate(zip(batch.image, batch.answer, predicted_B, strict=True)):
         row, column = divmod(number, columns)

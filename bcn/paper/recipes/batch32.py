@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bcn.paper.recipes import table3
-from bcn.paper.recipes.row import Row, Rows
+from bcn.paper.recipes.row import RELU, Row, Rows
 from bcn.training.recipe import Recipe, Scale
 
 
@@ -19,4 +19,4 @@ def _row(name: str) -> Row:
     return replace(table3.ROWS[name], at_scale=at_scale)
 
 
-ROWS: Rows = {name: _row(name) for name in ("multirn-no-bcn", "multirn")}
+ROWS: Rows = {"multirn-no-bcn": _row("multirn-no-bcn"), "multirn": _row("multirn").then(RELU)}

@@ -22,13 +22,11 @@ class Variant:
 
     @property
     def arguments(self) -> tuple[tuple[str, Any], ...]:
-        """Of the model, where they are not its defaults."""
-        given: dict[str, Any] = {} if self.final_relu else {"final_relu": False}
-        if self.negative_slope:
-            given["negative_slope"] = self.negative_slope
+        """Of the model."""
         if not self.broadcast:
-            given["sizes"] = ()
-        return tuple(given.items())
+            return (("sizes", ()),)
+        slope = (("negative_slope", self.negative_slope),) if self.negative_slope else ()
+        return (("final_relu", self.final_relu), *slope)
 
 
 @dataclass(frozen=True)

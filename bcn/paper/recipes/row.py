@@ -36,6 +36,20 @@ class Row:
         return replace(self, at_scale=lambda recipe, scale: change(self.at_scale(recipe, scale), scale))
 
 
+def with_arguments(**arguments: Any) -> AtScale:
+    """A change of recipes: these arguments of the model, after those that it has."""
+
+    def change(recipe: Recipe, scale: Scale) -> Recipe:
+        return replace(recipe, arguments=(*recipe.arguments, *arguments.items()))
+
+    return change
+
+
+LINEAR, RELU = with_arguments(final_relu=False), with_arguments(final_relu=True)
+"""what follows the BCN's last convolution: nothing, so that no channel can die (docs/results/broadcast.md); or a ReLU,
+in rows whose records are from before one could do without"""
+
+
 def model_rows(table: str, base: Row, about: Mapping[str, str]) -> Rows:
     """Rows that differ in the model alone, which has the row's name.
 

@@ -18,6 +18,7 @@ def on_fresh_scenes(recipe: Recipe, scale: Scale) -> Recipe:
         optim=Optim("adam", 1.5e-3, schedule="warmup-cosine", warmup=0.1, ema_decay=0.999),
         epochs=epochs,
         curriculum_epochs=min(3, epochs - 1),
+        augment=False,
     )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import Row, Rows, model_rows
+from bcn.paper.recipes.row import RELU, Row, Rows, model_rows
 from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 PUBLISHED = Recipe(
@@ -66,5 +66,7 @@ ROWS: Rows = model_rows(
         "bcn": "a BCN between the second and the third block",
     },
 )
+for name in ("bcn-average-pool", "bcn"):
+    ROWS[name] = ROWS[name].then(RELU)
 _slow = replace(PUBLISHED.optim, lr=7e-5, milestones=())
 ROWS["deformable"] = ROWS["deformable"].publish(optim=_slow).then(stabilise)

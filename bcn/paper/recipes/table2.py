@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import Row, Rows, model_rows
+from bcn.paper.recipes.row import RELU, Row, Rows, model_rows
 from bcn.training.recipe import Data, Optim, Recipe, Scale
 
 PUBLISHED = Recipe(
@@ -53,3 +53,5 @@ ROWS: Rows = model_rows(
         "resnet18-bcn": "ResNet-18 with a BCN between its third and fourth stage",
     },
 )
+for name in ("bcn", "resnet18-bcn"):
+    ROWS[name] = ROWS[name].then(RELU)

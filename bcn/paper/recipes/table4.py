@@ -5,7 +5,7 @@ At the scale `paper` on CLEVR itself; at `cpu` and `smoke` on clevr-like-v1, our
 
 from dataclasses import replace
 
-from bcn.paper.recipes.row import Row, Rows, model_rows
+from bcn.paper.recipes.row import RELU, Row, Rows, model_rows
 from bcn.training.recipe import Auxiliary, Data, Optim, Recipe, Scale
 
 PUBLISHED = Recipe(
@@ -96,3 +96,5 @@ ROWS: Rows = model_rows(
     },
 )
 ROWS["multirn-h-224"] = ROWS["multirn-h-224"].publish(data=Data("clevr-v1.0-224"))
+for name in ("multirn", "multirn-h", "multirn-h-224"):
+    ROWS[name] = ROWS[name].then(RELU)
