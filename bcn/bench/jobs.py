@@ -13,11 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.data.registry import open_dataset
-from bcn.inference.reasoner import list_weights, load
+from bcn.inference.reasoner import load
+from bcn.inference.shipped import list_weights
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.relation import MultiRelation, PairRelation
 from bcn.models.clevr import VOCAB_SIZE
-from bcn.models.cost import TOKENS
+from bcn.models.cost import example_inputs, on_meta
 from bcn.models.reference import reference_model
 from bcn.models.registry import create_model, image_shape
 
@@ -34,18 +35,21 @@ def build(name: str, form: Form) -> nn.Module:
 
 
 def inputs(name: str, form: Form, images: int, questions: int) -> tuple[Tensor, ...]:
-    """Images, and questions for the models that take them: random, or real for a trained model."""
+    """What a model takes, such as images and questions: random, or real for a trained model."""
     if form == "trained":
         data = open_dataset(list_weights()[name]["data"], "val", images=images, questions="all")
         batch = data[range(images)]
         assert batch.question is not None
         return load(name).preprocessing(batch.image), batch.question[:, :questions].float()
-    image = torch.rand(images, *image_shape(name))
-    make_questions = {
-        "sort-of-clevr": lambda: torch.rand(images, questions, 11),
-        "clevr": lambda: torch.randint(1, VOCAB_SIZE, (images, questions, TOKENS)),
-    }.get(name.split("/")[0])
-    return (image,) if make_questions is None else (image, make_questions())
+    examples = example_inputs(on_meta(name), image_shape(name), images=images, questions=questions)
+    return tuple(_random(example) for example in examples)
+
+
+def _random(example: Tensor) -> Tensor:
+    """Numbers, token indices, or a mask of objects that are all there."""
+    if example.dtype == torch.bool:
+        return torch.ones(example.shape, dtype=torch.bool)
+    return torch.rand(example.shape) if example.is_floating_point() else torch.randint(1, VOCAB_SIZE, example.shape)
 
 
 def training(name: str, form: Form = "ours", images: int | str = 16, questions: int | str = 20) -> Job:

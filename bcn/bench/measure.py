@@ -37,6 +37,12 @@ class Timing(NamedTuple):
     """Seconds of one call, in each round."""
 
     rounds: tuple[float, ...]
+    cpu_rounds: tuple[float, ...] = ()
+    """in CPU time of the calling thread"""
+
+    def of_cpu(self) -> "Timing":
+        """The same in CPU time of the calling thread: on a busy machine, about what it would take alone."""
+        return Timing(self.cpu_rounds)
 
     @property
     def median(self) -> float:
@@ -59,19 +65,20 @@ def alternate(cases: dict[str, Callable[[], object]], *, rounds: int, seconds: f
     calls = {}
     for name, case in cases.items():
         case()
-        calls[name] = max(1, round(seconds / _time(case, 1)))
-    times: dict[str, list[float]] = {name: [] for name in cases}
+        calls[name] = max(1, round(seconds / _time(case, 1)[0]))
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, case in cases.items():
             times[name].append(_time(case, calls[name]))
-    return {name: Timing(tuple(each)) for name, each in times.items()}
+    return {name: Timing(*zip(*each, strict=True)) for name, each in times.items()}
 
 
-def _time(case: Callable[[], object], calls: int) -> float:
-    began = time.perf_counter()
+def _time(case: Callable[[], object], calls: int) -> tuple[float, float]:
+    """Seconds of a call, and those of them in which this thread ran."""
+    began, cpu_began = time.perf_counter(), time.thread_time()
     for _ in range(calls):
         case()
-    return (time.perf_counter() - began) / calls
+    return (time.perf_counter() - began) / calls, (time.thread_time() - cpu_began) / calls
 
 
 @contextmanager
@@ -92,6 +99,6 @@ def record(benchmark: str, measurements: dict[str, Any]) -> dict[str, Any]:
         "commit": commit(),
         "versions": versions(),
         "machine": machine(),
-        "load": round(os.getloadavg()[0], 2),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }

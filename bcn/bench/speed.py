@@ -1,22 +1,15 @@
-"""`bcn bench speed`: how much faster our implementation is than the reference, and how close to the matmul peak."""
+"""`bcn bench speed`: how much faster our implementation is than the reference."""
 
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import nn
-
 from bcn.bench.allocator import bench_allocator
-from bcn.bench.jobs import Form, Job, inference, product, training
+from bcn.bench.jobs import Form, Job, inference, training
 from bcn.bench.measure import alternate, threads
 from bcn.bench.memory import peak_memory
-from bcn.models.cost import executed_macs, on_meta
-from bcn.models.registry import image_shape
 from bcn.paper.published import published_rows
 from bcn.training.environment import cores, keep_memory
 
-SIZE = 2048
-"""of the square matrices whose product is the yardstick"""
 MULTIRN_H = "sort-of-clevr/multirn-h"
 IMAGES, QUESTIONS = 16, 36
 """batch size, and all questions about each image, as the recipes at `cpu` scale train"""
@@ -34,7 +27,7 @@ def bench_speed(*, rounds: int, seconds: float, say: Say) -> dict[str, Any]:
         with threads(count):
             measurements[f"{count} thread" + "s" * (count > 1)] = {
                 part.__name__: part(rounds, seconds, say)
-                for part in (training_speed, fraction_of_matmul_peak, batched_questions, batch_sizes, table1, table3)
+                for part in (training_speed, batched_questions, batch_sizes, table1, table3)
             }
     return measurements | {"allocator": bench_allocator(rounds, say), "memory": memory(say)}
 
@@ -80,51 +73,6 @@ def training_speed(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
             for baseline in baselines
         },
     }
-
-
-def fraction_of_matmul_peak(rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """Required FLOPs per second, as a fraction of the rate of a large matrix product.
-
-    Products with zero count as required, so the fraction of a trained network can be more than 1.
-    """
-    measurements: dict[str, Any] = {}
-    for questions in (QUESTIONS, PAPER_QUESTIONS):
-        say(f"the fraction of the matmul peak, {questions} questions about each image")
-        cases = {
-            "training": training(MULTIRN_H, "ours", IMAGES, questions),
-            "inference": inference(MULTIRN_H, "ours", IMAGES, questions),
-            "training, trained": training(MULTIRN_H, "trained", IMAGES, questions),
-            "inference, trained": inference(MULTIRN_H, "trained", IMAGES, questions),
-            "product": product(SIZE),
-        }
-        times = alternate(cases, rounds=rounds, seconds=seconds)
-        required = required_flops(MULTIRN_H, IMAGES, questions)
-        flops = {name: required[name.removesuffix(", trained")] for name in cases if name != "product"}
-        measurements[f"{questions} questions"] = {
-            "product_gflops": times["product"].per_second(2 * SIZE**3 / 1e9),
-            **{
-                name: {
-                    "gflop": flops[name] / 1e9,
-                    "milliseconds": times[name].milliseconds(),
-                    "fraction": times[name].ratio(times["product"], flops[name] / (2 * SIZE**3)),
-                }
-                for name in flops
-            },
-        }
-    return measurements
-
-
-def required_flops(name: str, images: int, questions: int) -> dict[str, float]:
-    """FLOPs of the matrix products and convolutions of a batch, two for a multiply-accumulate.
-
-    The backward pass needs each product twice more, for the gradients of its two factors, but not of the image.
-    """
-    model, size = on_meta(name), image_shape(name)
-    forward = images * questions * executed_macs(model, size, questions=questions).total
-    first = next(module for module in model.modules() if isinstance(module, nn.Conv2d))
-    height, width = first(torch.empty(1, *size, device="meta")).shape[-2:]
-    of_image = images * first.weight.numel() * height * width
-    return {"inference": 2 * forward, "training": 2 * (3 * forward - of_image)}
 
 
 def batched_questions(rounds: int, seconds: float, say: Say) -> dict[str, Any]:

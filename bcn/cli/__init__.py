@@ -3,14 +3,15 @@
 import os
 import sys
 from io import TextIOWrapper
+from typing import Annotated
 
 import typer
 
+from bcn import __version__
 from bcn.errors import BcnError
 
 app = typer.Typer(
     name="bcn",
-    help="Broadcasting Convolutional Networks for visual relational reasoning.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -18,6 +19,21 @@ app = typer.Typer(
 
 MAINTAINERS = "For maintainers"
 """the panel of `bcn --help` for commands that users do not need"""
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=lambda given: _print_version(given))
+    ] = False,
+) -> None:
+    """Broadcasting Convolutional Networks for visual relational reasoning."""
+
+
+def _print_version(given: bool) -> None:
+    if given:
+        print(f"bcn {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:
@@ -37,13 +53,16 @@ def main() -> None:
 # In the order of `bcn --help`, which is not that of the alphabet.
 # isort: off
 from bcn.cli import demo as demo  # noqa: E402
+from bcn.cli import weights as weights  # noqa: E402
 from bcn.cli import ask as ask  # noqa: E402
+from bcn.cli import predict as predict  # noqa: E402
 from bcn.cli import serve as serve  # noqa: E402
 from bcn.cli import export as export  # noqa: E402
 from bcn.cli import models as models  # noqa: E402
 from bcn.cli import data as data  # noqa: E402
 from bcn.cli import clevr as clevr  # noqa: E402
 from bcn.cli import train as train  # noqa: E402
+from bcn.cli import runs as runs  # noqa: E402
 from bcn.cli import doctor as doctor  # noqa: E402
 from bcn.cli import paper as paper  # noqa: E402
 from bcn.cli import bench as bench  # noqa: E402

@@ -1,4 +1,4 @@
-"""`bcn bench speed | scaling | data | runtime | page-latency | serve | profile | hours | render`."""
+"""`bcn bench speed | baselines | scaling | data | runtime | page-latency | serve | gpu | profile | hours | render`."""
 
 import sys
 from collections.abc import Callable
@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bcn.cli import app
+from bcn.cli import MAINTAINERS, app
+from bcn.cli.device import DeviceOption
 from bcn.io import check_writable, write_record
 
 bench = typer.Typer(help="Measure speed: everything by turns in one process.", no_args_is_help=True)
-app.add_typer(bench, name="bench")
+app.add_typer(bench, name="bench", rich_help_panel=MAINTAINERS)
 
 RoundsOption = Annotated[int, typer.Option(min=1, help="Rounds, in each of which every case runs in turn.")]
 SecondsOption = Annotated[float, typer.Option(min=0, help="Seconds that a case runs in a round, at least one call.")]
@@ -22,11 +23,31 @@ OutOption = Annotated[Path, typer.Option(help="Where the record is written, as J
 def speed(
     rounds: RoundsOption = 7, seconds: SecondsOption = 1.0, out: OutOption = Path("results/bench/speed.json")
 ) -> None:
-    """Our implementation against the reference, and both against the matmul peak."""
+    """Our implementation against the reference: speed and memory."""
     from bcn.bench.speed import bench_speed
 
     measurements = bench_speed(rounds=rounds, seconds=seconds, say=_say)
     _write("speed", measurements, out)
+
+
+@bench.command()
+def peak(
+    rounds: RoundsOption = 7, seconds: SecondsOption = 1.0, out: OutOption = Path("results/bench/peak.json")
+) -> None:
+    """Training and inference of multirn-h as a fraction of the rate of a large matrix product."""
+    from bcn.bench.peak import bench_peak
+
+    _write("peak", bench_peak(rounds=rounds, seconds=seconds, say=_say), out)
+
+
+@bench.command()
+def baselines(
+    rounds: RoundsOption = 5, seconds: SecondsOption = 0.5, out: OutOption = Path("results/bench/baselines.json")
+) -> None:
+    """What a training step and an answer cost in every model of Sort-of-CLEVR, beside multiRN."""
+    from bcn.bench.baselines import bench_baselines
+
+    _write("baselines", bench_baselines(rounds=rounds, seconds=seconds, say=_say), out)
 
 
 @bench.command()
@@ -97,6 +118,28 @@ def serve(
     from bcn.bench.load import bench_serve
 
     _write("serve", bench_serve(weights, clients=clients, seconds=seconds, uploads=uploads, say=_say), out)
+
+
+@bench.command()
+def gpu(
+    device: DeviceOption = None,
+    precision: Annotated[str | None, typer.Option(help="float32, tf32 or bf16 (default: bf16, the recipe's).")] = None,
+    images: Annotated[
+        int | None, typer.Option(min=1, help="Images of a step (default: the recipe's 64; 2 on the CPU).")
+    ] = None,
+    rounds: RoundsOption = 7,
+    seconds: SecondsOption = 2.0,
+    out: OutOption = Path("results/bench/gpu.json"),
+) -> None:
+    """Training steps of fast/multirn-h on a GPU: speed, operators, host waits, memory, share of the matmul peak."""
+    from bcn.bench.gpu import bench_gpu
+
+    measurements = bench_gpu(
+        device=device, precision=precision, images=images, rounds=rounds, seconds=seconds, say=_say
+    )
+    _write("gpu", measurements, out)
+    if measurements["smoke_test"]:
+        print("a smoke test on the CPU: it shows that the benchmark works, and nothing about GPUs", file=sys.stderr)
 
 
 @bench.command()

@@ -1,4 +1,4 @@
-"""`bcn data`: list, make, fetch, check and show data sets."""
+"""`bcn data`: list, make, fetch, export, check and show data sets."""
 
 import json
 import sys
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bcn.cli import app
+from bcn.cli.terminal import print_entry
 from bcn.errors import BcnError, printable
 
 if TYPE_CHECKING:
     from bcn.data.sort_of_clevr.samples import Questions
 
-commands = typer.Typer(help="List, make, fetch, check and show the data sets.", no_args_is_help=True)
+commands = typer.Typer(help="List, make, fetch, export, check and show the data sets.", no_args_is_help=True)
 app.add_typer(commands, name="data")
 
 Name = Annotated[str, typer.Argument(help="A data set; `bcn data list` lists them.")]
@@ -39,9 +40,7 @@ def list_(
         return
     for row in rows:
         where = row["places"] or [row["missing"] or "made when it is opened"]
-        print(f"{row['name']:27} {row['about']:46} {where[0]}")
-        for more in where[1:]:
-            print(" " * 74, more)
+        print_entry(row["name"], f"{row['about']}: {', '.join(where)}")
 
 
 @commands.command()
@@ -64,11 +63,32 @@ def make(
         raise BcnError(f"{name} is published, not generated: run `bcn data fetch {name}`")
     for problem in drop_damaged(name):
         print(f"bcn: {problem}; it is made again", file=sys.stderr)
-    for each in [split] if split else CHECKSUMS.get(name) or entry.splits:
+    known = CHECKSUMS.get(name) if entry.origin == "generated once" else None
+    for each in [split] if split else known or entry.splits:
         dataset = open_dataset(name, each, data=data, images=images, seed=seed, questions=cast("Questions", questions))
         print(f"{name} {each}: {len(dataset):,} images, sha256 {dataset.checksum()}")
         if out is not None:
             print(write_npz(dataset, out / f"{name}-{each}.npz"))
+
+
+@commands.command()
+def export(
+    name: Name,
+    to: Annotated[str, typer.Option(help="parquet, imagefolder or webdataset.")],
+    out: Annotated[Path, typer.Option(help="The directory to write into.")],
+    split: Annotated[str | None, typer.Option(help="One split (default: all).")] = None,
+    images: Annotated[int | None, typer.Option(min=1, help="The first N images of each split (default: all).")] = None,
+    seed: Seed = 0,
+    data: Data = None,
+) -> None:
+    """Write a data set as files that other tools read, images as PNG."""
+    from bcn.data.export import export_dataset
+    from bcn.data.registry import find_entry, open_dataset
+
+    for each in [split] if split else find_entry(name).splits:
+        dataset = open_dataset(name, each, data=data, images=images, seed=seed)
+        for path in export_dataset(dataset, to, out):
+            print(path)
 
 
 @commands.command()

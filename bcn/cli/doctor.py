@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bcn.cli import app
-from bcn.errors import BcnError
+from bcn.errors import BcnError, printable
 
 KERNELS = {16: "C with AVX-512", 8: "C with AVX2", 4: "C with NEON", 0: "torch (not compiled, or a CPU without AVX2)"}
 
@@ -41,7 +41,7 @@ def _verify(paths: list[Path]) -> None:
     for path in paths:
         for finding in verify(path):
             bad += finding.status == "bad"
-            print(f"{finding.subject}: {finding.text}", flush=True)
+            print(printable(f"{finding.subject}: {finding.text}"), flush=True)
     if bad:
         raise BcnError(f"{bad} of these are damaged; what to do is said above")
 

@@ -10,7 +10,9 @@ from bcn.cli import app
 
 @app.command()
 def export(
-    weights: Annotated[str, typer.Argument(help="Name of shipped weights, a run's directory or a weights file.")],
+    weights: Annotated[
+        list[str], typer.Argument(help="Name of shipped weights, a run's directory or a weights file; several for web.")
+    ],
     directory: Annotated[Path, typer.Argument(help="The directory to write into.")],
     to: Annotated[str, typer.Option(help="onnx, torch-export, safetensors or web.")] = "onnx",
     runtime: Annotated[
@@ -18,7 +20,7 @@ def export(
     ] = None,
 ) -> None:
     """Export a trained model, after comparing the exported one with the original."""
-    from bcn.errors import did_you_mean
+    from bcn.errors import BcnError, did_you_mean
     from bcn.inference.export import FORMATS, TOLERANCE
     from bcn.inference.export import export as write
     from bcn.inference.reasoner import load
@@ -26,9 +28,11 @@ def export(
     if to == "web":
         from bcn.web.static_site import write_site
 
-        result = write_site(load(weights), directory, runtime=runtime)
+        result = write_site([load(name) for name in weights], directory, runtime=runtime)
     elif to in FORMATS:
-        result = write(load(weights), to, directory)
+        if len(weights) > 1:
+            raise BcnError(f"{' '.join(weights)}: one model at a time is exported to {to}, several to web alone")
+        result = write(load(weights[0]), to, directory)
     else:
         raise did_you_mean("format", to, (*FORMATS, "web"))
     print(f"{result.path}\ninputs: {result.shapes}")

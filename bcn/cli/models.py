@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
@@ -9,13 +10,16 @@ import typer
 from bcn.cli import app
 from bcn.errors import did_you_mean
 
-NOTES = """\
-MACs are for one question about one image, or for one image where there are no questions. They are those of the
-reference implementation, counted as the paper counts: one more for a bias, two for BatchNorm, g's first layer under
-BCN. "executed" is what this package runs for one of Q questions about an image, multiply-accumulates alone. A question
-in words has 20 tokens here.
-The paper's parameters include BatchNorm's statistics on Scaled-MNIST and STL-10, and leave them out on Sort-of-CLEVR,
-where mlp, cce-mlp and multirn-no-bcn are printed without their last layer too (2,570)."""
+WIDE = 150
+"""columns for everything"""
+NOTES = (
+    "MACs are for one question about one image, or for one image where there are no questions. They are those of the "
+    "reference implementation, counted as the paper counts: one more for a bias, two for BatchNorm, g's first layer "
+    'under BCN. "executed" is what this package runs for one of Q questions about an image, multiply-accumulates '
+    "alone. A question in words has 20 tokens here. A wide terminal and --json show the parts of the MACs.",
+    "The paper's parameters include BatchNorm's statistics on Scaled-MNIST and STL-10, and leave them out on "
+    "Sort-of-CLEVR, where mlp, cce-mlp and multirn-no-bcn are printed without their last layer too (2,570).",
+)
 
 
 @app.command()
@@ -60,23 +64,22 @@ def model_row(name: str, questions: int) -> dict[str, Any]:
 
 
 def print_models(rows: list[dict[str, Any]], questions: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    """The parts of the MACs stand beside their total where the terminal is wide enough."""
+    from bcn.cli.terminal import columns, print_table
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("\nmodel", no_wrap=True)
-    parameters = ("\nparameters", "with\nstatistics", "\npaper")
-    macs = ("MACs\nCNN", "\nBCN", "\ng", "\nf", "\nquestion", "\ntotal", "\npaper", f"executed,\nQ = {questions}")
-    for title in (*parameters, *macs):
-        table.add_column(title, justify="right", no_wrap=True)
+    wide = columns() >= WIDE
+    parts = ("MACs\nCNN", "\nBCN", "\ng", "\nf", "\nquestion") if wide else ()
+    statistics = ("with\nstatistics",) if wide else ()
+    total = ("\ntotal" if wide else "\nMACs", "\npaper", f"executed,\nQ = {questions}")
+    headings = ("\nmodel", "\nparameters", *statistics, "\npaper", *parts, *total)
+    cells = []
     for row in rows:
-        counts = (f"{row['parameters']:,}", f"{row['with_statistics']:,}", row["paper_parameters"] or "-")
-        cost = (*row["macs"].values(), row["macs_total"], row["paper_macs_total"], row["executed"])
-        table.add_row(row["model"], *counts, *map(_millions, cost))
-    console = Console()
-    console.width = max(console.width, 170)  # a pipe or a narrow terminal gets whole lines too
-    console.print(table)
-    print(f"\n{NOTES}")
+        counts = [f"{row['parameters']:,}", *([f"{row['with_statistics']:,}"] if wide else [])]
+        macs = [*(row["macs"].values() if wide else ()), row["macs_total"], row["paper_macs_total"], row["executed"]]
+        cells.append([row["model"], *counts, row["paper_parameters"] or "-", *map(_millions, macs)])
+    print_table(headings, cells)
+    for paragraph in NOTES:
+        print("\n" + fill(paragraph, columns()))
 
 
 def _millions(macs: float | None) -> str:

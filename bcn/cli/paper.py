@@ -1,4 +1,4 @@
-"""`bcn recipes`, `bcn table`, `bcn plot`, `bcn figure` and `bcn report`."""
+"""`bcn recipes`, `bcn recipe`, `bcn table`, `bcn leaderboard`, `bcn plot`, `bcn figure` and `bcn report`."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from bcn.cli import MAINTAINERS, app
-from bcn.cli.train import ScaleOption, leave
+from bcn.cli.terminal import print_entry, print_table
+from bcn.cli.train import DataOption, ScaleOption, leave
 from bcn.errors import BcnError
+from bcn.io import use_data
 
 ResultsOption = Annotated[Path, typer.Option(help="Where the records of finished runs are kept.")]
 
@@ -19,13 +21,38 @@ def recipes(
     scale: ScaleOption = "cpu",
 ) -> None:
     """List what can be trained: a recipe for each row of the paper's tables and ours."""
-    from bcn.paper.tables import find_recipe, find_row, find_table, list_recipes
+    from bcn.paper.tables import OTHER_RECIPES, describe_recipe, find_recipe, find_table, list_recipes
 
-    for name in list_recipes(find_table(table).name if table else None):
+    for name in list_recipes(find_table(table).name) if table else [*list_recipes(), *OTHER_RECIPES]:
         recipe = find_recipe(name, scale)
-        about = find_row(name).about if recipe.name == name else f"as {recipe.name}"
+        parts = [describe_recipe(name, scale), f"{recipe.epochs} epochs of {recipe.data.name}"]
         paper = ", ".join(f"{metric} {value:g}" for metric, value in recipe.paper)
-        print(f"{name:38} {about}; {recipe.epochs} epochs of {recipe.data.name}; paper: {paper}")
+        print_entry(name, "; ".join([*parts, *([f"paper: {paper}"] if paper else [])]))
+
+
+recipe_commands = typer.Typer(help="Look at a recipe.", no_args_is_help=True)
+app.add_typer(recipe_commands, name="recipe")
+
+
+@recipe_commands.command("show")
+def show_recipe(
+    name: Annotated[str, typer.Argument(help="Such as table3/multirn-h or own; `bcn recipes` lists them.")],
+    scale: ScaleOption = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print every field of a recipe, as `bcn train --set` takes it."""
+    import json
+    from dataclasses import asdict
+
+    from bcn.paper.tables import describe_recipe, find_recipe
+    from bcn.training.override import assignments
+
+    recipe = find_recipe(name, scale)
+    if as_json:
+        print(json.dumps(asdict(recipe), indent=2))
+        return
+    print_entry(name, describe_recipe(name, scale))
+    print(*assignments(recipe), sep="\n")
 
 
 @app.command()
@@ -41,14 +68,16 @@ def table(
     rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
     runs: Annotated[Path, typer.Option(help="Where the directories of runs are.")] = Path("runs"),
     results: ResultsOption = Path("results"),
+    data: DataOption = None,
 ) -> None:
     """Make a table of the paper: train the runs that are missing, then write it as markdown and CSV."""
     from bcn.paper.plan import plan_table, train_all
-    from bcn.paper.render import write_table
+    from bcn.paper.render import compact, write_table
     from bcn.paper.tables import find_recipe, find_table, list_recipes
     from bcn.training.interrupts import Interrupted
     from bcn.training.progress import say
 
+    use_data(data)
     found = find_table(name)
     find_recipe(list_recipes(name)[0], scale)  # refuses an unknown scale
     places, failed = {"runs": runs, "results": results}, []
@@ -59,19 +88,39 @@ def table(
             failed = train_all([] if plan else planned, jobs=jobs, **places)
         except Interrupted as stopped:
             leave(stopped)
-    text, paths = write_table(found, scale, results)
-    print(text)
+    paths = write_table(found, scale, results)[1]
+    print_table(*compact(found, scale, results))
     say(f"written: {', '.join(map(str, paths))}")
     if failed:
         raise BcnError(f"these runs failed, see above: {', '.join(failed)}; the same command tries them again")
 
 
 @app.command()
+def leaderboard(
+    scale: ScaleOption = "cpu",
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results/leaderboard.md"),
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Write the leaderboard of Sort-of-CLEVR v2 from the records of our rows and of models that others entered."""
+    from bcn.paper.leaderboard import HEADINGS, find_entries, find_wild_entries, make_row, write_leaderboard
+    from bcn.training.progress import say
+
+    entries, wild = find_entries(results, scale), find_wild_entries(results, scale)
+    written = write_leaderboard(out, entries, wild)
+    shown = [number for number, heading in enumerate(HEADINGS) if heading not in ("all, %", "parameters", "epochs")]
+    rows = [HEADINGS, *(make_row(entry) for entry in [*entries, *wild])]
+    headings, *cells = [[row[number] for number in shown] for row in rows]
+    print_table(headings, cells)
+    say(f"written: {', '.join(map(str, written))}")
+
+
+@app.command()
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Directories of runs.")],
-    out: Annotated[Path, typer.Option(help="The picture to write, .png or .svg.")] = Path("curves.png"),
+    out: Annotated[Path, typer.Option(help="What to write: .png, .svg, or .html, a page.")] = Path("curves.png"),
 ) -> None:
     """Draw loss and accuracy of several runs over their epochs."""
+    from bcn.io import atomic_write
     from bcn.paper.figures import curves
     from bcn.paper.figures.style import write
     from bcn.training.run import find_run
@@ -82,7 +131,12 @@ def plot(
         drawn[f"{label}, seed {run.manifest['seed']}"] = [
             event for event in run.log.events() if event["event"] == "epoch"
         ]
-    print(write(curves.draw(drawn), out))
+    if out.suffix == ".html":
+        with atomic_write(out) as temporary:
+            temporary.write_text(curves.render(drawn), encoding="utf-8")
+        print(out)
+    else:
+        print(write(curves.draw(drawn), out))
 
 
 @app.command(rich_help_panel=MAINTAINERS)
@@ -111,13 +165,15 @@ def figure(
     seed: Annotated[int, typer.Option(min=0, help="Selects the images that are shown.")] = 0,
     out: Annotated[Path, typer.Option(help="The directory to write into, as PNG.")] = Path("docs/results/figures"),
     results: ResultsOption = Path("results"),
+    data: DataOption = None,
 ) -> None:
     """Draw a figure of the paper."""
     from bcn.paper.figures import FIGURES, draw_figure
     from bcn.paper.figures.style import write
 
+    use_data(data)
     if not name:
         for known, (about, _) in FIGURES.items():
-            print(f"{known:26} {about}")
+            print_entry(known, about)
         sys.exit(0)
     print(write(draw_figure(name, weights=weights, results=results, seed=seed), out / f"{name}.png"))

@@ -11,6 +11,13 @@ from bcn.cli import MAINTAINERS, app
 @app.command(rich_help_panel=MAINTAINERS)
 def release(run: Annotated[Path, typer.Argument(help="The directory of a finished run.")]) -> None:
     """Put the best weights of a finished run into the package, with their evidence and a model card."""
+    from bcn.errors import BcnError
     from bcn.inference.release import release as add
+    from bcn.paper.tables import find_recipe
+    from bcn.training.recipe import fingerprint
+    from bcn.training.run import find_run
 
+    recipe = find_run(run).recipe
+    if fingerprint(recipe) != fingerprint(find_recipe(recipe.name, recipe.scale)):
+        raise BcnError(f"{run} was not trained by {recipe.name} as it is now; only that is released, so train it")
     print(f"{add(run)}: `bcn.load` and `bcn ask` know it now")

@@ -9,6 +9,7 @@ import typer
 from bcn.cli import app
 from bcn.cli.device import DeviceOption
 from bcn.errors import BcnError, install_extra
+from bcn.inference import DEFAULT_WEIGHTS
 
 
 @app.command()
@@ -19,6 +20,7 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8000,
+    requests: Annotated[int, typer.Option(min=1, help="Answered at once; further ones get 503.")] = 512,
     device: DeviceOption = None,
 ) -> None:
     """Serve the page: drag objects and watch the answers change, draw a digit and see it found."""
@@ -31,11 +33,13 @@ def serve(
     except ModuleNotFoundError as error:
         raise BcnError(f"`bcn serve` needs {error.name}: {install_extra('web')}") from error
     from bcn.data.images import MAX_SIDE
-    from bcn.inference.reasoner import list_weights, load
+    from bcn.inference.reasoner import load
+    from bcn.inference.shipped import list_weights
     from bcn.training.device import find_device
 
     index = list_weights()
-    names = weights or sorted(index, key=lambda name: -index[name]["macs"])  # the page shows the largest model first
+    # the page shows the first model of a family: the one that `bcn ask` takes, or the largest
+    names = weights or sorted(index, key=lambda name: (name != DEFAULT_WEIGHTS, -index[name]["macs"]))
     if not names:
         raise BcnError(
             "no weights are shipped with this version: train some (`bcn train table3/multirn-h --scale cpu`) "
@@ -50,7 +54,7 @@ def serve(
                 f"--weights {' '.join(names)}: two of them have the same name, so give other files or directories"
             )
         warm_up(reasoners)
-        server = make_server(make_app(reasoners, host=host))
+        server = make_server(make_app(reasoners, host=host, max_requests=requests))
         address, port = listener.getsockname()[:2]
         if not ip_address(address).is_loopback:
             print(

@@ -9,17 +9,19 @@ import pytest
 import torch
 from helpers.command import exit_code
 
+from bcn.bench.baselines import bench_baselines
 from bcn.bench.jobs import Form, inference, inputs, relation, training
 from bcn.bench.measure import Spread, Timing, alternate
 from bcn.bench.memory import peak_memory
+from bcn.bench.peak import fraction_of_matmul_peak, required_flops
 from bcn.bench.profile import bench_profile
 from bcn.bench.profile import draw as draw_profile
 from bcn.bench.render import bench_render
 from bcn.bench.scaling import draw, exponent, macs
-from bcn.bench.speed import required_flops
 from bcn.cli.bench import bench
+from bcn.models.registry import list_models
 from bcn.paper.hours import GPU_FLOPS, hours
-from bcn.paper.measurements import write_measurements
+from bcn.paper.measurements import baselines, write_measurements
 from bcn.paper.tables import find_recipe
 
 COMMANDS = [command.callback.__name__.replace("_", "-") for command in bench.registered_commands if command.callback]
@@ -65,6 +67,18 @@ def test_the_page_is_made_from_the_records(tmp_path: Path) -> None:
     speed = json.loads((bench / "speed.json").read_text())["measurements"]["1 thread"]
     ratio = speed["training_speed"]["ratios"]["multirn-h / multirn-h, reference"]
     assert f"| `multirn-h` | `multirn-h, reference` | {ratio['median']:.1f} [" in text
+    peak = json.loads((bench / "peak.json").read_text())["measurements"]
+    shares = [peak[threads]["36 questions"]["training"] for threads in ("1 thread", "2 threads")]
+    cells = [f"{each[key]['median']:.2f} [" for each in shares for key in ("fraction", "cpu_fraction")]
+    (line,) = (line for line in text.splitlines() if line.startswith("| training, 36 questions"))
+    assert all(cell in line for cell in cells)
+    performance = " ".join((bench.parents[1] / "docs/reference/performance.md").read_text().split())
+    random, trained = (
+        peak["1 thread"]["36 questions"][name]["milliseconds"]["median"] for name in ("training", "training, trained")
+    )
+    assert f"takes {random:.0f} ms with random weights and {trained:.0f} ms with trained ones" in performance
+    assert f"reaches {shares[1]['cpu_fraction']['median']:.2f} of the rate" in performance
+    assert f"and {shares[1]['fraction']['median']:.2f} by the clock" in performance
     assert write_measurements(tmp_path / "empty.md", tmp_path / "nowhere") == []
     assert not (tmp_path / "empty.md").exists()
 
@@ -80,6 +94,14 @@ def test_required_flops_are_those_of_the_matrix_products() -> None:
     found = required_flops("sort-of-clevr/multirn-h", 16, 20)
     assert found["inference"] == pytest.approx(2 * forward, abs=2 * planes)
     assert found["training"] == pytest.approx(2 * (3 * forward - 16 * 38 * 38 * 27 * 24), abs=6 * planes)
+
+
+def test_the_peak_is_a_ratio_of_rates() -> None:
+    measured = fraction_of_matmul_peak(2, 1, 0)
+    training, product = measured["training"], measured["product_gflops"]["median"]
+    rate = training["gflop"] / (1e-3 * training["milliseconds"]["median"])
+    assert training["fraction"]["median"] == pytest.approx(rate / product, rel=1e-6)
+    assert training["cpu_fraction"]["median"] > 0
 
 
 def test_exponents_of_the_operation_counts() -> None:
@@ -142,6 +164,30 @@ def test_an_image_costs_what_its_parts_cost() -> None:
     assert min(parts) > 0
     assert together == pytest.approx(sum(parts))
     assert found["CPU minutes for 10,000 images"] == pytest.approx(together / 6)
+
+
+def test_baselines_are_measured_beside_multirn() -> None:
+    found = bench_baselines(rounds=1, seconds=0, say=lambda _: None)
+    assert set(found) == {name.split("/")[1] for name in list_models("sort-of-clevr/")} - {"rn-original", "rn-h"}
+    for kind in ("training", "inference"):
+        assert found["multirn"][kind]["times multirn"]["median"] == 1
+        own = {row: found[row][kind]["milliseconds"]["median"] for row in ("rn", "multirn")}
+        ratio = found["rn"][kind]["times multirn"]["median"]
+        assert ratio == pytest.approx(own["rn"] / own["multirn"])
+
+
+def test_the_page_of_baselines_keeps_training_and_inference_apart() -> None:
+    """A record's keys come back in the order of the alphabet."""
+    ranges = [{"median": value, "low": value, "high": value} for value in (1.0, 2.0, 3.0, 4.0)]
+    row = {
+        "inference": {"milliseconds": ranges[2], "times multirn": ranges[3]},
+        "training": {"milliseconds": ranges[0], "times multirn": ranges[1]},
+    }
+    headings, _, line = baselines({"rn": row}).strip().splitlines()[-3:]
+    assert headings == (
+        "| model | training, CPU ms | training, times `multirn` | inference, CPU ms | inference, times `multirn` |"
+    )
+    assert [cell.split()[0] for cell in line.split("|")[2:-1]] == ["1.000", "2.00", "3.000", "4.00"]
 
 
 def test_the_profile_names_every_section_of_both_forms(tmp_path: Path) -> None:

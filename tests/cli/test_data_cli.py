@@ -16,7 +16,15 @@ from bcn.data.registry import DATASETS, open_dataset
 from bcn.data.sort_of_clevr import make_sort_of_clevr
 from bcn.errors import BcnError
 
-OPENED = ["sort-of-clevr-v1", "sort-of-clevr-v1-3-objects", "sort-of-clevr-stream", "sort-of-clevr-legacy"]
+OPENED = [
+    *("sort-of-clevr-v1", "sort-of-clevr-v1-3-objects", "sort-of-clevr-stream", "sort-of-clevr-legacy"),
+    *(
+        "sort-of-clevr-v2",
+        "sort-of-clevr-v2-stream-varied",
+        "sort-of-clevr-v2-12-objects-states",
+        "sort-of-clevr-v2-noise",
+    ),
+]
 REAL = ["mnist", "scaled-mnist-v1", "more-scaled-mnist-v1", "more-scaled-mnist-10-v1", "more-scaled-mnist-45-v1",
         "affine-mnist-v1"]  # fmt: skip
 
@@ -169,8 +177,12 @@ def test_check_looks_through_images_and_questions(empty: Path) -> None:
     lines = [line, line, line | {"image": "val.png", "split": "val"}]
     (directory / "questions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     for name, colour in (("train", "navy"), ("val", "black")):
-        Image.new("RGB", (8, 8), colour).save(directory / f"{name}.png")
-    assert run("check", "own") == "own: no problems found\n"
+        picture = Image.new("RGB", (8, 8), colour)
+        picture.putpixel((1, 1), (255, 255, 255))
+        picture.save(directory / f"{name}.png")
+    said = run("check", "own").splitlines()
+    assert said[0] == "own: train: 1 images, 2 questions (other 2)"
+    assert said[-1] == "own: no problems found"
     (directory / "val.png").unlink()
     with pytest.raises(BcnError, match="own: the check failed"):
         run("check", "own")

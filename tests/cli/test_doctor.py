@@ -74,6 +74,7 @@ def test_every_damage_is_named(
     captured = capsys.readouterr()
     assert "damaged; what to do is said above" in captured.err
     assert (run / file).with_suffix("").name in captured.out
+    assert "is not finished" not in captured.out
 
 
 def test_a_curve_that_is_not_the_records_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +90,13 @@ def write_arrays(directory: Path) -> None:
     np.save(directory / "image.npy", np.arange(1000, dtype=np.int32))
 
 
-@pytest.mark.parametrize("damage", [flip, cut, empty, Path.unlink], ids=["flip", "cut", "empty", "unlink"])
+def list_nothing(path: Path) -> None:
+    path.write_text("{}")
+
+
+@pytest.mark.parametrize(
+    "damage", [flip, cut, empty, Path.unlink, list_nothing], ids=["flip", "cut", "empty", "unlink", "list nothing"]
+)
 @pytest.mark.parametrize("file", ["image.npy", "manifest.json"])
 def test_a_damaged_cache_is_named(
     tmp_path: Path,
