@@ -11,17 +11,31 @@ import bcn
 PAGE = Path(__file__).parent / "reference" / "api.md"
 WIDTH = 110
 SUBJECTS = {
-    "Layers": ["bcn.BroadcastConv", "bcn.coordinate_planes", "bcn.insert_broadcast", "bcn.balance_broadcast"],
-    "Relations": ["bcn.layers.relation.MultiRelation", "bcn.layers.relation.PairRelation"],
+    "Layers": [
+        "bcn.BroadcastConv",
+        "bcn.BroadcastBlock",
+        "bcn.coordinate_planes",
+        "bcn.insert_broadcast",
+        "bcn.balance_broadcast",
+    ],
+    "Relations": ["bcn.MultiRelation", "bcn.PairRelation"],
     "Models": ["bcn.create_model", "bcn.list_models"],
     "Trained models": [
         "bcn.load",
         "bcn.Reasoner",
         "bcn.inference.answer.Answer",
         "bcn.inference.broadcast.Broadcast",
-        "bcn.inference.export.export",
+        "bcn.export",
+        "bcn.inference.hub.PretrainedModel",
     ],
-    "Data": ["bcn.data.registry.open_dataset", "bcn.data.sort_of_clevr.make_sort_of_clevr"],
+    "Data": [
+        "bcn.open_dataset",
+        "bcn.data.sort_of_clevr.make_sort_of_clevr",
+        "bcn.data.loader.collate",
+        "bcn.data.loader.TransformedDataset",
+        "bcn.data.export.export_dataset",
+    ],
+    "Training": ["bcn.train"],
     "Errors": ["bcn.BcnError"],
 }
 
