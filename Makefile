@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test nightly fuzz install lint docs clean lock audit
+.PHONY: demo test nightly fuzz install lint docs tutorials site clean lock audit
 
 demo: .venv/base
 	$(BIN)/bcn demo
@@ -27,8 +27,17 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: .venv/base
+docs: .venv/dev
 	$(BIN)/python docs/make_api.py
+
+# Runs the notebooks of docs/tutorials and keeps what they show.
+tutorials: .venv/dev
+	$(BIN)/python docs/make_tutorials.py
+
+# The documentation as a searchable site: open build/site/index.html.
+site: .venv/made
+	$(BIN)/pip install --quiet sphinx furo myst-nb
+	$(BIN)/python -m sphinx -q -W --keep-going -n -c docs -d build/doctrees . build/site
 
 # requirements.lock: a version and its hashes for all that the tests use, on every platform; from constraints.txt.
 lock: .venv/made

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.small_weights import digit_weights, scene_run
+from helpers.small_weights import digit_weights, scene_run, scene_v2_run
 from PIL import Image
 from typer.main import get_command
 
@@ -28,20 +28,25 @@ from bcn.data.sort_of_clevr import make_sort_of_clevr
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-GENERATED = ("api.md", "tables.md", "measurements.md")
+GENERATED = ("api.md", "tables.md", "measurements.md", "leaderboard.md")
 WRITTEN = [page for page in [*PAGES, ROOT / "CHANGELOG.md"] if page.name not in GENERATED]
 RUN = ("ask scene.png", "ask -", "find ", "recipes", "models", "train table3/multirn-h --scale smoke")
 """how the commands begin that are run as they stand"""
-SMALLER = {"runs/table1-bcn-cpu-0-...": digit_weights, "runs/table3-multirn-h-cpu-0-...": scene_run}
+SMALLER = {
+    "runs/table1-bcn-cpu-0-...": digit_weights,
+    "runs/table3-multirn-h-cpu-0-...": scene_run,
+    "runs/wild-multirn-h-wild-cpu-0-...": scene_v2_run,
+}
 """weights that a reader has trained"""
 
 
 def blocks(language: str) -> list[Any]:
-    """All but the block for onnxruntime alone, which tests/test_export.py runs on a file that it exports."""
+    """All but the block for onnxruntime alone, which tests/test_export.py runs on a file that it exports, and the one
+    that trains on the folder of its page."""
     found = []
     for page in PAGES:
         for number, code in enumerate(re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M)):
-            if "import onnxruntime" in code:
+            if "import onnxruntime" in code or 'bcn.train("toy"' in code:
                 continue
             found.append(pytest.param(code, id=f"{page.name}-{number}"))
     return found
@@ -108,6 +113,8 @@ def test_commands_take_their_arguments(command: str) -> None:
     if rest == ["train", "..."]:
         pytest.skip("stands for any training")
     while hasattr(found, "commands"):
+        if getattr(found, "invoke_without_command", False) and (not rest or rest[0].startswith("-")):
+            break  # `bcn runs`, which lists, beside `bcn runs report`
         assert rest, f"`bcn {command}` is not a whole command"
         assert rest[0] in found.commands, f"there is no `bcn {command}`"
         found, rest = found.commands[rest[0]], rest[1:]
@@ -135,11 +142,12 @@ def test_own_images_from_the_folder_to_an_answer(
     """The page on one's own data, from top to bottom, with fewer pictures and a training of seconds."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "guides" / "own-data.md").read_text()
-    (make,) = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    make, train = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
     assert "range(400)" in make
     exec(compile(make.replace("range(400)", "range(40)"), "block", "exec"), {"__name__": "block"})
-    steps = [c for c in COMMANDS if re.match(r"data check toy|train own --data toy$|eval runs/own|ask toy/", c)]
-    assert len(steps) == 4
+    wanted = r"data check toy|train own --data toy$|runs report|eval runs/own|ask toy/|predict runs/own-... --data"
+    steps = [c for c in COMMANDS if re.match(wanted, c) and "table3" not in c]
+    assert len(steps) == 7
     for step in steps:
         words = shlex.split(step)
         if words[0] == "train":
@@ -149,6 +157,10 @@ def test_own_images_from_the_folder_to_an_answer(
         run()
     assert "how many red discs are there" in capsys.readouterr().out
     assert Path("where.png").exists()
+    assert list(Path("runs").glob("own-*/report.html"))
+    assert len(Path("answers.csv").read_text().splitlines()) == 1 + 3 * 40
+    exec(compile(train, "block", "exec"), {"__name__": "block"})
+    assert capsys.readouterr().out.count("Answer(") == 2
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,15 @@ def _name(requirement: str) -> str:
 
 
 def test_every_module_imports_with_the_base_dependencies_alone() -> None:
-    """Only the server cannot be imported without FastAPI and uvicorn; `bcn serve` then says what to install."""
+    """Only the server cannot be imported without FastAPI and uvicorn, and the hub without its package.
+
+    `bcn serve` and the hub then say what to install.
+    """
     names = [module.name for module in pkgutil.walk_packages(bcn.__path__, "bcn.") if "._" not in module.name]
     assert {"bcn.web.app", "bcn.web.static_site", "bcn.inference.export", "bcn.bench.runtime"} <= set(names)
     code = """
 import importlib, sys
+from bcn.errors import BcnError
 names, allowed = (given.split() for given in sys.argv[1:])
 class Refuse:
     def find_spec(self, name, path=None, target=None):
@@ -58,10 +62,13 @@ for name in names:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         print(name, error.name)
+    except BcnError as error:
+        print(name, error.__cause__.name)
 """
     out, _ = finish(start_python("-c", code, " ".join(names), " ".join(base_modules())))
     missing = {"fastapi": ["app", "errors", "worker"], "starlette": ["guard", "limits"], "h11": ["server"]}
-    assert set(out.splitlines()) == {f"bcn.web.{name} {of}" for of, names in missing.items() for name in names}
+    server = {f"bcn.web.{name} {of}" for of, names in missing.items() for name in names}
+    assert set(out.splitlines()) == server | {"bcn.inference.hub huggingface_hub"}
 
 
 def test_serving_without_the_extra_says_what_to_install() -> None:
