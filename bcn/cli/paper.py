@@ -105,6 +105,8 @@ def leaderboard(
     from bcn.paper.leaderboard import HEADINGS, find_entries, find_wild_entries, make_row, write_leaderboard
     from bcn.training.progress import say
 
+    if not (results / "leaderboard").is_dir():
+        raise BcnError(f"{results} has no folder leaderboard with records; give the directory that has with --results")
     entries, wild = find_entries(results, scale), find_wild_entries(results, scale)
     written = write_leaderboard(out, entries, wild)
     shown = [number for number, heading in enumerate(HEADINGS) if heading not in ("all, %", "parameters", "epochs")]

@@ -164,6 +164,14 @@ def test_somebody_enters_a_model_in_twenty_lines(tmp_path: Path) -> None:
     assert float(row[1].split()[0]) == pytest.approx(sum(accuracies) / 3, abs=0.01)
 
 
+def test_a_directory_without_records_leaves_the_page_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("kept")
+    with pytest.raises(BcnError, match="nowhere has no folder leaderboard"):
+        run_bcn("leaderboard", "--results", tmp_path / "nowhere", "--out", page)
+    assert page.read_text() == "kept"
+
+
 def test_records_of_another_protocol_are_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path, "multirn", 0, arities(1, 1, 1), {}, 1)
     record = json.loads(path.read_text())
