@@ -84,7 +84,7 @@ def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
     """The model card: an index entry as a Markdown page."""
-    takes_questions = name.startswith("clevr/") or not {"relational", "binary"}.isdisjoint(entry["metrics"])
+    takes_questions = name.startswith(("clevr/", "drawn/")) or not {"relational", "binary"}.isdisjoint(entry["metrics"])
     held_out, split = recipe.data.split == "train", "validation" if entry.get("split") == "val" else "test"
     statistics = ""
     if not takes_questions:

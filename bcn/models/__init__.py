@@ -7,5 +7,6 @@ from bcn.models import sort_of_clevr as sort_of_clevr  # isort: skip
 from bcn.models import sort_of_clevr_baselines as sort_of_clevr_baselines  # isort: skip
 from bcn.models import sort_of_clevr_states as sort_of_clevr_states  # isort: skip
 from bcn.models import clevr as clevr  # isort: skip
+from bcn.models import drawn as drawn  # isort: skip
 from bcn.models import drop_in as drop_in  # isort: skip
 from bcn.models import unet as unet  # isort: skip

@@ -76,18 +76,24 @@ def _cnn(*, last_stride: int = 2) -> nn.Sequential:
     return kaiming_blocks(blocks(3, (24, 24, 24, 24), last_stride=last_stride))
 
 
-def _rounds(
-    last_stride: int, width: int, rounds: int, planes: str, origin: str, vocab_size: int, num_answers: int
+def rounds_model(
+    cnn: nn.Sequential,
+    channels: int,
+    width: int,
+    rounds: int,
+    planes: str,
+    origin: str,
+    vocab_size: int,
+    num_answers: int,
 ) -> QuestionAnswerer:
+    """Broadcast after asking, on the map of `channels` that the CNN makes."""
     question = QuestionEncoder(vocab_size)
-    relation = RoundsRelation(24, question.out_channels, width, rounds=rounds, planes=planes, origin=origin)
+    relation = RoundsRelation(channels, question.out_channels, width, rounds=rounds, planes=planes, origin=origin)
     seen = OBJECT_STD, PLANE_STD, QUESTION_STD
     balance_sources(relation.first.parts(), seen)
     for hears in relation.hears:
         balance_sources(cast(ConcatConv1x1, hears).parts(), (None, None, *seen))
-    return QuestionAnswerer(
-        question, RelationModel(_cnn(last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
-    )
+    return QuestionAnswerer(question, RelationModel(cnn, relation, mlp(width, 256, 256, num_answers)))
 
 
 def _multirn(
@@ -198,7 +204,7 @@ def multirn_rounds(
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
     """Ours: broadcast after asking, 64 objects; for relations of an object to one that the question names."""
-    return _rounds(2, width, rounds, planes, origin, vocab_size, num_answers)
+    return rounds_model(_cnn(), 24, width, rounds, planes, origin, vocab_size, num_answers)
 
 
 @register("clevr/multirn-rounds-h", image=IMAGE)
@@ -211,4 +217,4 @@ def multirn_rounds_h(
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
     """Ours: broadcast after asking, 256 objects; as many rounds as CLEVR's longest chains have relations."""
-    return _rounds(1, width, rounds, planes, origin, vocab_size, num_answers)
+    return rounds_model(_cnn(last_stride=1), 24, width, rounds, planes, origin, vocab_size, num_answers)
