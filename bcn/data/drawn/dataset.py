@@ -151,12 +151,12 @@ def _empty_point(things: list[tuple[float, float]]) -> tuple[float, float]:
 
 def _targets(samples: Sequence[Sample], most: int, steps: int) -> dict[str, Tensor]:
     """`Batch.auxiliary`: the centres of things and a point of the ground; roles and steps."""
-    point_BT2 = torch.full((len(samples), MOST + 1, 2), torch.nan)
-    role_BQTR = torch.zeros(len(samples), most, MOST + 1, ROLES)
-    step_BQTS2 = torch.zeros(len(samples), most, MOST + 1, steps, 2)
+    point_BT2 = np.full((len(samples), MOST + 1, 2), np.nan, np.float32)
+    role_BQTR = np.zeros((len(samples), most, MOST + 1, ROLES), np.float32)
+    step_BQTS2 = np.zeros((len(samples), most, MOST + 1, steps, 2), np.float32)
     for row, (scene, _, questions) in enumerate(samples):
         things = [(thing.x / scene.width, thing.y / scene.height) for thing in scene.things]
-        point_BT2[row, : len(things) + 1] = torch.tensor([*things, _empty_point(things)])
+        point_BT2[row, : len(things) + 1] = [*things, _empty_point(things)]
         for column, question in enumerate(questions):
             for role, named in enumerate((question.first, question.second, question.target)):
                 role_BQTR[row, column, list(named), role] = 1
@@ -166,4 +166,5 @@ def _targets(samples: Sequence[Sample], most: int, steps: int) -> dict[str, Tens
                 sets = (question.first, question.second) if step == 0 and question.first else (question.target, ())
                 for which, named in enumerate(sets):
                     step_BQTS2[row, column, list(named), step, which] = 1
-    return {"point": point_BT2, "role": role_BQTR} | ({"step": step_BQTS2} if steps else {})
+    targets = {"point": point_BT2, "role": role_BQTR} | ({"step": step_BQTS2} if steps else {})
+    return {name: torch.from_numpy(target) for name, target in targets.items()}

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 PADDING, UNKNOWN = 0, 1
 NUM_SPECIAL = 2
@@ -45,9 +46,14 @@ class Vocabulary:
 
     def index(self, words: Iterable[str]) -> list[int]:
         """The indices of words."""
-        index = {word: position + NUM_SPECIAL for position, word in enumerate(self.words)}
+        index = _indices(self.words)
         return [index.get(word, UNKNOWN) for word in words]
 
     def decode(self, indices: Iterable[int]) -> list[str]:
         """The words again; padding is left out."""
         return ["?" if n == UNKNOWN else self.words[n - NUM_SPECIAL] for n in map(int, indices) if n != PADDING]
+
+
+@lru_cache(maxsize=16)
+def _indices(words: tuple[str, ...]) -> dict[str, int]:
+    return {word: position + NUM_SPECIAL for position, word in enumerate(words)}

@@ -26,7 +26,7 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
     if scale == "smoke":
         data = replace(recipe.data, train=8, val=4, test=4)
         return replace(recipe, scale=scale, data=data, batch_size=4, epochs=2)
-    return replace(recipe, scale=scale, epochs=40) if scale == "cpu" else recipe
+    return replace(recipe, scale=scale, epochs=28) if scale == "cpu" else recipe
 
 
 BASE = Row("broadcast after asking, 64 objects", WHOLE, at_scale, (), lambda recipe: {})
