@@ -1,7 +1,9 @@
 """Where the tests find the real data, where they cache, and how many threads they use."""
 
 import os
+import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def mnist_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MNIST's first 1,000 test digits in the place of its 10,000."""
     use_mnist_sample(monkeypatch, tmp_path / "cache")
+
+
+@pytest.fixture
+def sighup_heeded() -> Iterator[None]:
+    """SIGHUP does what it does in a shell, also where the tests were started by nohup, which has it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

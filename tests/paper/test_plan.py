@@ -106,6 +106,7 @@ def test_a_table_that_is_stopped_saves_its_runs(tmp_path: Path) -> None:
     assert list((run / "checkpoint").glob("step-*.safetensors"))
 
 
+@pytest.mark.usefixtures("sighup_heeded")
 def test_a_table_whose_terminal_is_closed_lets_its_runs_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = subprocess.Popen(["sleep", "60"])
     monkeypatch.setattr("bcn.paper.plan._start", lambda *run, **options: process)

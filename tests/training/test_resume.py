@@ -102,6 +102,7 @@ def test_killed_at_random_steps_it_ends_bit_equal(tmp_path: Path, recipe: Callab
     assert_same(killed / name, undisturbed / name)
 
 
+@pytest.mark.usefixtures("sighup_heeded")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_saves_and_tells_how_to_go_on(
     tmp_path: Path,
@@ -127,6 +128,7 @@ def test_a_signal_saves_and_tells_how_to_go_on(
     assert json.loads((run / "record.json").read_text())["sessions"] == 2
 
 
+@pytest.mark.usefixtures("sighup_heeded")
 def test_a_closed_terminal_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Printing to it is an error from then on, which must not keep the run from saving."""
     monkeypatch.setattr("bcn.training.progress.PLAIN_SECONDS", 0.0)
