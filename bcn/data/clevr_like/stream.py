@@ -20,7 +20,6 @@ from bcn.data.clevr_like.phrasing import WORDS
 from bcn.data.clevr_like.renderer import Renderer, StreamSample, usable_workers
 from bcn.data.clevr_like.rules import CLEVR_RULES
 from bcn.data.clevr_like.supervision import (
-    ask_about_objects,
     label_objects,
     label_points,
     open_annotated,
@@ -28,6 +27,7 @@ from bcn.data.clevr_like.supervision import (
     with_referents,
 )
 from bcn.data.dataset import Batch, Dataset
+from bcn.data.places import ask_about_objects
 from bcn.data.random import fresh_indices
 from bcn.data.vqa.clevr import ANSWERS, CLEVR_LIKE_V2, KINDS, kind_of
 from bcn.data.vqa.dataset import QuestionDataset

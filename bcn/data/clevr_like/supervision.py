@@ -1,8 +1,7 @@
 """Auxiliary supervision from scene annotations: what is where in an image, and which objects a question refers to.
 
-Object supervision asks about places. For every fourth cell of a grid, other cells in the next image: is the centre of
-an object in it? For each object: what are its size, color, material and shape? A question is three numbers: x and y in
-units of the image's width and height, and which of these five is asked.
+Object supervision asks about places (`bcn.data.places`): where objects are, and for each of them its size, color,
+material and shape.
 
 Referent supervision labels objects. What a program counts, looks for or describes is a set of objects, or two where it
 compares: its first and its second referents. Programs run over scenes give them; no file holds them. An object has
@@ -11,8 +10,7 @@ it has one of 15 values. Background points have no role.
 
 Steps (`bcn.data.clevr_like.steps`) are the sets of objects on the way to the referents, first and second too.
 
-N images, T most points of an image, U questions; B images of a batch, c cells and Q questions about each, R roles, S
-steps.
+N images, T most points of an image, U questions; B images of a batch, Q questions about each, R roles, S steps.
 """
 
 import hashlib
@@ -23,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bcn.data.clevr_like.program import Scene, run
 from bcn.data.clevr_like.scene_files import object_centres, read_scenes, scene_file
 from bcn.data.clevr_like.steps import find_steps
 from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset
 from bcn.data.device_images import take_images
+from bcn.data.places import ask_about_objects
 from bcn.data.vqa.clevr import ATTRIBUTES, Program
 from bcn.data.vqa.dataset import QuestionDataset
 from bcn.data.vqa.json_stream import stream_list
@@ -40,8 +38,6 @@ from bcn.errors import BcnError
 VALUES = tuple(value for values in ATTRIBUTES.values() for value in values)
 KINDS = ("exist", *ATTRIBUTES)
 ANSWERS = ("no", "yes", *VALUES)
-CELL_STRIDE = 4
-"""columns from one cell that is asked about to the next"""
 SETS = 2
 """of referents that a question can have"""
 BACKGROUND_POINTS, CLEARANCE = 4, 0.125
@@ -107,30 +103,6 @@ class ObjectDataset(Dataset):
         for array in (self.number, self.centre, self.value):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
-
-
-def ask_about_objects(
-    image_BCHW: Tensor, centre_BT2: np.ndarray, value_BTA: np.ndarray, index: np.ndarray, grid: tuple[int, int]
-) -> Batch:
-    """The questions of object supervision about some images; their indices decide about which cells."""
-    rows, columns = grid
-    row, step = np.divmod(np.arange(rows * columns // CELL_STRIDE), columns // CELL_STRIDE)
-    column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
-    cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
-    inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
-    exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
-    attribute_BT4 = np.broadcast_to(np.arange(1, len(KINDS)), value_BTA.shape)
-    kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BT4.reshape(len(index), -1)], axis=1)
-    place_BQ2 = np.concatenate(
-        [(cell_Bc2 + 0.5) / (columns, rows), centre_BT2.repeat(value_BTA.shape[2], axis=1)], axis=1
-    )
-    answer_BQ = np.concatenate([exists_Bc, value_BTA.reshape(len(index), -1)], axis=1)
-    return Batch(
-        image=image_BCHW,
-        answer=torch.from_numpy(answer_BQ),
-        question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
-        kind=torch.from_numpy(kind_BQ),
-    )
 
 
 def open_objects(directory: Path, train: QuestionDataset, grid: tuple[int, int]) -> ObjectDataset:

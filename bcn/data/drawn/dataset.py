@@ -1,9 +1,10 @@
 """The data set drawn-v1: training on fresh scenes without end, validation and test on fixed ones.
 
-Referent supervision labels a scene's things. A question has up to three sets of them: those that it names first, those
-that it compares them with, and the targets, which it counts, looks for or describes. "What colour is the thing closest
-to the star?" names the star; the target is its neighbour, of which the colour is asked. The first step of a question
-is what it names, the others are its targets.
+Object supervision asks about places (`bcn.data.places`), and what is there. Referent supervision labels a scene's
+things. A question has up to three sets of them: those that it names first, those that it compares them with, and the
+targets, which it counts, looks for or describes. "What colour is the thing closest to the star?" names the star; the
+target is its neighbour, of which the colour is asked. The first step of a question is what it names, the others are its
+targets.
 
 B images of a batch, Q questions about each, L words of a question, T points of an image, R roles, S steps.
 """
@@ -23,10 +24,12 @@ from PIL import Image
 from torch import Tensor
 
 from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Batch, Dataset
+from bcn.data.drawn import objects
 from bcn.data.drawn.drawing import draw
 from bcn.data.drawn.questions import ANSWERS, GROUPS, KINDS, Asker, Question
 from bcn.data.drawn.scene import COLOURS, LETTERS, MOST, SHAPES, Scene, make_scene
 from bcn.data.drawn.wording import all_words
+from bcn.data.places import ask_about_objects
 from bcn.data.random import RandomStream, fresh_indices
 from bcn.data.vqa.dataset import CLEVR_PREPROCESSING
 from bcn.data.vqa.vocabulary import PADDING, Vocabulary
@@ -96,7 +99,7 @@ class Drawn(Dataset):
         return Asker(self.scene(index), RandomStream(self.seed, self.split, index, stream=1)).ask(QUESTIONS)
 
     def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
-        samples = [self._sample(int(number)) for number in index]
+        samples = self.samples(index)
         most = max(len(sample.questions) for sample in samples)
         encoded = [[self.vocabulary.encode(question.text) for question in sample.questions] for sample in samples]
         longest = max(len(words) for questions in encoded for words in questions)
@@ -116,6 +119,9 @@ class Drawn(Dataset):
         supervised.steps = steps
         return supervised
 
+    def object_supervision(self, grid: tuple[int, int]) -> "DrawnObjects":
+        return DrawnObjects(self, grid)
+
     def checksum(self) -> str:
         """SHA-256 of scenes, questions and answers; pixels may differ between versions of Pillow."""
         digest = hashlib.sha256()
@@ -124,11 +130,45 @@ class Drawn(Dataset):
             digest.update(json.dumps([things, self.questions(index)]).encode())
         return digest.hexdigest()
 
+    def samples(self, index: Sequence[int] | np.ndarray) -> list[Sample]:
+        return [self._sample(int(number)) for number in index]
+
     def _make(self, index: int) -> Sample:
         scene = self.scene(index)
         picture = draw(scene, RandomStream(self.seed, self.split, index, stream=2))
         pixels = np.asarray(picture.resize((SIZE, SIZE), Image.Resampling.BILINEAR))
         return Sample(scene, pixels.transpose(2, 0, 1), self.questions(index))
+
+
+class DrawnObjects(Dataset):
+    """Object supervision: questions about the places of things, and about what is there.
+
+    Args:
+        images: a training split.
+        grid: rows and columns of the cells that are asked about.
+    """
+
+    kinds, answers = objects.KINDS, objects.ANSWERS
+
+    def __init__(self, images: Drawn, grid: tuple[int, int]) -> None:
+        self.images, self.grid = images, grid
+        self.name, self.split, self.preprocessing = images.name, "objects", images.preprocessing
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
+        samples = self.images.samples(index)
+        image_BCHW = torch.from_numpy(np.stack([sample.image for sample in samples]))
+        centre_BT2, value_BTA = objects.label_things([sample.scene for sample in samples])
+        return ask_about_objects(image_BCHW, centre_BT2, value_BTA, np.asarray(index, np.int64), self.grid)
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray:
+        return self.images.order(epoch, seed=seed)
+
+    def checksum(self) -> str:
+        """That of the images: their scenes decide everything."""
+        return self.images.checksum()
 
 
 def make_drawn(split: str, **options: Any) -> Drawn:

@@ -1,6 +1,6 @@
 """Ours: weights to start from on images of one's own: drawn shapes and letters, questions in free English.
 
-Referents and steps are supervised from the scenes, as on clevr-like-v1.
+Things, referents and steps are supervised from the scenes, as on clevr-like-v1.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ WHOLE = Recipe(
     optim=Optim("adam", 1e-3, schedule="warmup-cosine", warmup=0.05, clip_norm=10.0, ema_decay=0.999),
     batch_size=8,
     epochs=200,
-    auxiliary=Auxiliary(referent_epochs=1),
+    auxiliary=Auxiliary(object_epochs=5, referent_epochs=1),
     initialisation="balanced",
 )
 
@@ -25,8 +25,9 @@ def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
     """The numbers of each scale; the start is balanced: otherwise broadcasting after asking stays on its plateau."""
     if scale == "smoke":
         data = replace(recipe.data, train=8, val=4, test=4)
-        return replace(recipe, scale=scale, data=data, batch_size=4, epochs=2)
-    return replace(recipe, scale=scale, epochs=28) if scale == "cpu" else recipe
+        auxiliary = Auxiliary(object_epochs=1, referent_epochs=1)
+        return replace(recipe, scale=scale, data=data, batch_size=4, epochs=3, auxiliary=auxiliary)
+    return replace(recipe, scale=scale, epochs=26) if scale == "cpu" else recipe
 
 
 BASE = Row("broadcast after asking, 64 objects", WHOLE, at_scale, (), lambda recipe: {})

@@ -1,0 +1,48 @@
+"""Questions about places in an image whose objects are known: is an object's centre in this cell; what is at a centre?
+
+A question is three numbers: x and y in units of the image's width and height, and which kind it is: 0 whether an
+object's centre is in a cell, a further one for each attribute. Every fourth cell of a grid is asked about, others in
+the next image.
+
+B images of a batch, c cells, T objects with A attributes and Q questions about each.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bcn.data.dataset import IGNORE_INDEX, Batch
+
+CELL_STRIDE = 4
+"""columns from one cell that is asked about to the next"""
+
+
+def ask_about_objects(
+    image_BCHW: Tensor, centre_BT2: np.ndarray, value_BTA: np.ndarray, index: np.ndarray, grid: tuple[int, int]
+) -> Batch:
+    """The questions about some images.
+
+    Args:
+        value_BTA: the answer to each attribute's question, IGNORE_INDEX where an image has fewer objects; those about
+            cells are 0 and 1, no and yes.
+        index: of the images, which decide about which cells is asked.
+        grid: rows and columns of cells.
+    """
+    rows, columns = grid
+    row, step = np.divmod(np.arange(rows * columns // CELL_STRIDE), columns // CELL_STRIDE)
+    column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
+    cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
+    inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
+    exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
+    attribute_BTA = np.broadcast_to(np.arange(1, value_BTA.shape[2] + 1), value_BTA.shape)
+    kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BTA.reshape(len(index), -1)], axis=1)
+    place_BQ2 = np.concatenate(
+        [(cell_Bc2 + 0.5) / (columns, rows), centre_BT2.repeat(value_BTA.shape[2], axis=1)], axis=1
+    )
+    answer_BQ = np.concatenate([exists_Bc, value_BTA.reshape(len(index), -1)], axis=1)
+    return Batch(
+        image=image_BCHW,
+        answer=torch.from_numpy(answer_BQ),
+        question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
+        kind=torch.from_numpy(kind_BQ),
+    )
