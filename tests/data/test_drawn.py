@@ -160,6 +160,32 @@ def test_targets_of_referent_supervision() -> None:
                 assert step[row, column, :, later, 0].nonzero().flatten().tolist() == sorted(question.target)
 
 
+def test_object_supervision_asks_where_things_are_and_what_they_are() -> None:
+    drawn = make_drawn("train")
+    asked = drawn.object_supervision((8, 8))
+    batch, cells = asked[list(range(40))], Counter[tuple[int, int]]()
+    assert batch.question is not None
+    for row in range(40):
+        scene = drawn.scene(row)
+        about: dict[tuple[str, float, float], str] = {}
+        for (x, y, kind), answer in zip(batch.question[row].tolist(), batch.answer[row].tolist(), strict=True):
+            if answer != IGNORE_INDEX:
+                about[asked.kinds[int(kind)], x, y] = asked.answers[answer]
+        for (kind, x, y), answer in about.items():
+            if kind == "exist":
+                cell = int(8 * x), int(8 * y)
+                cells[cell] += 1
+                inside = [(8 * t.x // scene.width, 8 * t.y // scene.height) == cell for t in scene.things]
+                assert (answer == "yes") == any(inside)
+        for thing in scene.things:
+            x, y = (float(np.float32(place)) for place in (thing.x / scene.width, thing.y / scene.height))
+            assert (about["name", x, y], about["colour", x, y]) == (thing.name, thing.colour)
+            low = 0.13 + int(about["size", x, y].split()[1]) * 0.21 / 8
+            assert low - 1e-6 <= thing.size / min(scene.width, scene.height) <= low + 0.21 / 8 + 1e-6
+        assert len(about) == 16 + 3 * len(scene.things)
+    assert len(cells) == 64, "four images ask about every cell"
+
+
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_checksum(split: str) -> None:
     assert make_drawn(split).checksum() == CHECKSUMS["drawn-v1"][split]
