@@ -1,14 +1,20 @@
 """What a BCN broadcasts about an image, recorded in the same forward pass that gives the logits.
 
-B images of C x H x W pixels, K broadcast channels, h x w positions of the feature map that the BCN sees.
+A model that broadcasts after asking has a vector for each question; its last round's are shown, all of them together.
+
+B images of C x H x W pixels, K broadcast channels, h x w positions of the feature map that the BCN sees; Q questions, n
+objects and W channels of each vector of a model that broadcasts after asking.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from bcn.inference.grid import cell_edges
+from bcn.layers.rounds import RoundsRelation
 from bcn.training.forward import forward
 
 
@@ -97,7 +103,8 @@ def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tenso
     inputs = (image_BCHW,) if question is None else (image_BCHW, question)
     bcn: Any = getattr(model, "broadcast", None)
     if bcn is None:
-        return Output(*forward(model, *inputs), None)
+        relation = find_rounds(model)
+        return Output(*forward(model, *inputs), None) if relation is None else _with_rounds(model, relation, inputs)
     pooled, calls = bcn.pooled, list[Pooled]()
 
     def recorded(map_BChw: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -112,3 +119,31 @@ def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tenso
         del bcn.pooled
     (call,) = calls
     return Output(logits, centre_B2, call)
+
+
+def find_rounds(model: nn.Module) -> RoundsRelation | None:
+    """The layer of a model that broadcasts after asking."""
+    return next((module for module in model.modules() if isinstance(module, RoundsRelation) and module.says), None)
+
+
+def _with_rounds(model: nn.Module, relation: RoundsRelation, inputs: tuple[Tensor, ...]) -> Output:
+    states, pooled = relation.states, relation.pooled
+    maps, calls = list[Tensor](), list[tuple[Tensor, Tensor]]()
+
+    def recorded_states(map_BCHW: Tensor, *rest: Any, **options: Any) -> Iterator[Tensor]:
+        maps.append(map_BCHW)
+        return states(map_BCHW, *rest, **options)
+
+    def recorded(*state: Any) -> tuple[Tensor, Tensor]:
+        calls.append(pooled(*state))
+        return calls[-1]
+
+    relation.states, relation.pooled = recorded_states, recorded  # type: ignore[method-assign, assignment]
+    try:
+        logits, centre_B2 = forward(model, *inputs)
+    finally:
+        del relation.states, relation.pooled
+    value_BK, position_BK = (part.flatten(1) for part in calls[-1])
+    H, W = inputs[0].shape[-2:]
+    carries_BK = torch.ones_like(value_BK, dtype=torch.bool)
+    return Output(logits, centre_B2, Pooled(maps[0], value_BK, position_BK, carries_BK, (H, W)))

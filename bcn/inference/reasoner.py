@@ -17,7 +17,7 @@ from bcn.data.vqa.synonyms import say_in_known_words
 from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary, tokenize
 from bcn.errors import BcnError
 from bcn.inference.answer import Answer
-from bcn.inference.broadcast import Broadcast, Output, forward_with_broadcast, pool
+from bcn.inference.broadcast import Broadcast, Output, find_rounds, forward_with_broadcast, pool
 from bcn.inference.coding import CODINGS, find_coding
 from bcn.inference.shipped import locate_weights
 from bcn.models.object_model import ObjectModel
@@ -157,8 +157,19 @@ class Reasoner:
         return np.asarray(self.forward(image, question_QD).logits[0].softmax(-1).cpu())
 
     @torch.inference_mode()
-    def broadcast(self, image: ImageInput) -> Broadcast:
-        """What the BCN broadcasts about an image, and from where."""
+    def broadcast(self, image: ImageInput, questions: str | Sequence[str] = ()) -> Broadcast:
+        """What the BCN broadcasts about an image, and from where.
+
+        Args:
+            questions: for models that broadcast after asking, which say nothing before.
+        """
+        if find_rounds(self.model) is not None:
+            encoded = self.encode(questions)
+            if not encoded.texts:
+                raise BcnError(f"{self.name} broadcasts after asking: give a question beside the image")
+            broadcast = self.answer_with_broadcast(image, encoded)[1]
+            assert broadcast is not None
+            return broadcast
         if not self.has_bcn:
             raise BcnError(f"{self.name} has no BCN and so no map: choose weights of a model with one")
         return Broadcast.of(pool(self.model, self.pixels(image)))

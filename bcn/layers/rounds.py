@@ -115,9 +115,19 @@ class RoundsRelation(nn.Module):
             assert isinstance(says, ConcatConv1x1)
             if visit is not None:
                 visit(says, {"hidden": before_BQnW.relu()})
-            vector_BQ1W = _largest(says, before_BQnW, mask_Bn)
+            vector_BQ1W, _ = self.pooled(says, before_BQnW, mask_Bn)
             before_BQnW = apply(hears, hidden=before_BQnW.relu(), broadcast=vector_BQ1W, **seen)
             yield before_BQnW
+
+    def pooled(self, says: ConcatConv1x1, before_BQnW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The vector of a round, max_i(A relu(h_i)), and the object that each channel came from: (B, Q, 1, W)."""
+        if mask_Bn is None:
+            value_UW, position_UW = pooled_max(before_BQnW.flatten(0, 1), *_parameters(says))
+            shape = (*before_BQnW.shape[:2], 1, says.out_channels)
+            return value_UW.view(shape), position_UW.view(shape)
+        said_BQnW = add_parts(says, before_BQnW.relu()).masked_fill(~mask_Bn[:, None, :, None], -torch.inf)
+        value_BQ1W, position_BQ1W = said_BQnW.max(dim=2, keepdim=True)
+        return value_BQ1W, position_BQ1W
 
     def sum_over_objects(self, last_BQnW: Tensor, mask_Bn: Tensor | None = None) -> Tensor:
         """The sum of g of what the objects hold after the last round, given without its ReLU: (B, Q, W)."""
@@ -135,15 +145,6 @@ class RoundsRelation(nn.Module):
 
     def extra_repr(self) -> str:
         return f"rounds={len(self.says)}, planes={self.planes!r}, origin={self.origin!r}"
-
-
-def _largest(says: ConcatConv1x1, before_BQnW: Tensor, mask_Bn: Tensor | None) -> Tensor:
-    """The vector of a round, max_i(A relu(h_i)): (B, Q, 1, W)."""
-    if mask_Bn is None:
-        value_UW, _ = pooled_max(before_BQnW.flatten(0, 1), *_parameters(says))
-        return value_UW.view(*before_BQnW.shape[:2], 1, says.out_channels)
-    said_BQnW = add_parts(says, before_BQnW.relu())
-    return said_BQnW.masked_fill(~mask_Bn[:, None, :, None], -torch.inf).max(dim=2, keepdim=True).values
 
 
 def _parameters(layer: ConcatConv1x1) -> tuple[list[Tensor], list[Tensor]]:

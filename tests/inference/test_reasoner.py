@@ -23,7 +23,7 @@ import bcn.inference.shipped
 from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.broadcast import Broadcast, pool
+from bcn.inference.broadcast import Broadcast, forward_with_broadcast, pool
 from bcn.inference.overlay import overlay, write_image
 from bcn.inference.shipped import list_weights
 from bcn.training.weights import load_model, write_weights
@@ -116,8 +116,8 @@ def test_answers_and_broadcast_come_from_one_pass(name: str) -> None:
         asked = () if questions is None else (torch.from_numpy(questions.numbers_QD)[None].to(loaded.question_dtype),)
         output = model(pixels, *asked)
         logits = output[0] if isinstance(output, tuple) else output
-        if broadcast is None:
-            assert model.broadcast is None
+        if broadcast is None or model.broadcast is None:
+            assert (broadcast is None) == ("rounds" not in name)
         else:
             value, position = model.broadcast.pooled(model.features(pixels))
             assert np.array_equal(broadcast.value, value[0].numpy())
@@ -125,6 +125,29 @@ def test_answers_and_broadcast_come_from_one_pass(name: str) -> None:
     for answer, probability in zip(answers, logits.flatten(0, -2).softmax(-1), strict=True):
         ranked = dict([(answer.answer, answer.probability), *answer.others])
         assert [ranked[each] for each in loaded.answers] == probability.tolist()
+
+
+def test_broadcasting_after_asking_has_a_map_for_its_questions() -> None:
+    """The last round's vectors of all questions; the layers are applied once more here, object by object."""
+    torch.manual_seed(0)
+    model: Any = bcn.create_model("sort-of-clevr/multirn-rounds").eval()
+    image, question = torch.rand(1, 3, 75, 75), torch.randint(2, (1, 3, 11)).float()
+    said: list[torch.Tensor] = []
+
+    def visit(layer: Any, sources: dict[str, torch.Tensor]) -> None:
+        if list(sources) == ["hidden"]:
+            said.append(torch.einsum("qnc,kc->qnk", sources["hidden"][0], layer.weight.flatten(1)) + layer.bias)
+
+    with torch.inference_mode():
+        output = forward_with_broadcast(model, image, question)
+        torch.testing.assert_close(output.logits, model(image, question))
+        model.relation(model.features(image), question, visit=visit)
+    last_round = said[-2]  # said[-1] is g's
+    assert output.pooled is not None
+    torch.testing.assert_close(output.pooled.value_BK[0], last_round.amax(dim=1).flatten())
+    assert torch.equal(output.pooled.position_BK[0], last_round.argmax(dim=1).flatten())
+    assert Broadcast.of(output.pooled).counts().sum() == 3 * 96
+    assert "pooled" not in vars(model.relation)
 
 
 def test_the_map_is_laid_over_the_image() -> None:
