@@ -10,7 +10,8 @@ CNN and the same question encoder, so that a row differs from the next in one th
 multirn-rounds-h are ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import torch
@@ -77,7 +78,7 @@ def _cnn(*, last_stride: int = 2) -> nn.Sequential:
 
 
 def rounds_model(
-    cnn: nn.Sequential,
+    cnn: Callable[[], nn.Sequential],
     channels: int,
     width: int,
     rounds: int,
@@ -86,14 +87,14 @@ def rounds_model(
     vocab_size: int,
     num_answers: int,
 ) -> QuestionAnswerer:
-    """Broadcast after asking, on the map of `channels` that the CNN makes."""
+    """Broadcast after asking, on the map of `channels` that a CNN makes."""
     question = QuestionEncoder(vocab_size)
     relation = RoundsRelation(channels, question.out_channels, width, rounds=rounds, planes=planes, origin=origin)
     seen = OBJECT_STD, PLANE_STD, QUESTION_STD
     balance_sources(relation.first.parts(), seen)
     for hears in relation.hears:
         balance_sources(cast(ConcatConv1x1, hears).parts(), (None, None, *seen))
-    return QuestionAnswerer(question, RelationModel(cnn, relation, mlp(width, 256, 256, num_answers)))
+    return QuestionAnswerer(question, RelationModel(cnn(), relation, mlp(width, 256, 256, num_answers)))
 
 
 def _multirn(
@@ -204,7 +205,7 @@ def multirn_rounds(
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
     """Ours: broadcast after asking, 64 objects; for relations of an object to one that the question names."""
-    return rounds_model(_cnn(), 24, width, rounds, planes, origin, vocab_size, num_answers)
+    return rounds_model(_cnn, 24, width, rounds, planes, origin, vocab_size, num_answers)
 
 
 @register("clevr/multirn-rounds-h", image=IMAGE)
@@ -217,4 +218,4 @@ def multirn_rounds_h(
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
     """Ours: broadcast after asking, 256 objects; as many rounds as CLEVR's longest chains have relations."""
-    return rounds_model(_cnn(last_stride=1), 24, width, rounds, planes, origin, vocab_size, num_answers)
+    return rounds_model(partial(_cnn, last_stride=1), 24, width, rounds, planes, origin, vocab_size, num_answers)

@@ -38,4 +38,5 @@ def multirn_rounds(
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
-    return rounds_model(_cnn(), CHANNELS, width, rounds, planes, origin, vocab_size, num_answers)
+    cnn = _cnn()  # initialised first: what a seed gives depends on the order
+    return rounds_model(lambda: cnn, CHANNELS, width, rounds, planes, origin, vocab_size, num_answers)

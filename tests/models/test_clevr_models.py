@@ -280,5 +280,5 @@ def test_the_model_takes_its_sizes_from_the_data(data: Path, tmp_path: Path) -> 
     assert description["answers"] == sorted(["red", "green", "blue", "1", "2", "3"])
     words = ["are", "colour", "how", "many", "squares", "the", "there", "what"]
     assert description["words"] == words
-    assert description["arguments"] == {"vocab_size": len(words) + 2, "num_answers": 6, "final_relu": False}
+    assert description["arguments"] == {"vocab_size": len(words) + 2, "num_answers": 6}
     assert model.question_encoder.embedding.num_embeddings == len(words) + 2
