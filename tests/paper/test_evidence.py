@@ -128,7 +128,11 @@ def test_what_the_bcns_of_table_3_are_worth_in_words() -> None:
         for row in ("multirn", "multirn-no-bcn")
         for each in records(f"table3/{row}")
     ]
-    assert "`multirn` have {} and {} %, one of `multirn-no-bcn` {}".format(*rows) in page
+    assert "`multirn` have {}, {} and {} %, of `multirn-no-bcn` {}, {} and {}".format(*rows) in page
+    (with_bcn,), (without,) = records("broadcast/linear-images"), records("broadcast/none-images")
+    in_validation = [100 * each["broadcast"]["val"]["as_trained"]["relational"] for each in (with_bcn,)]
+    in_validation += [max(100 * point["relational"] for point in without["curve"])]
+    assert "{:.1f} % against {:.1f} in validation".format(*in_validation) in readme
     (fresh,) = records("stream/multirn-h-stream")
     assert f"{percent(fresh, 'relational'):.2f} % [" in page
     assert f"{100 * fresh['broadcast']['test']['mean_vector']['relational']:.2f} % are right when every image" in page
