@@ -13,7 +13,7 @@ test: .venv/dev lint
 
 # The tests that take minutes: power failures at every moment of a run.
 nightly: .venv/dev
-	$(BIN)/python -m pytest -m nightly
+	$(BIN)/python -m pytest -m nightly -o faulthandler_timeout=7200
 
 # Damaged files for every reader, and a table of what they did; CASES=1000000 runs more.
 CASES ?= 100000

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 ImageArgument = Annotated[str, typer.Argument(metavar="IMAGE", help="An image file; - reads standard input.")]
 MapOption = Annotated[
-    Path | None, typer.Option("--map", help="Write the image with the activation map of the BCN over it.")
+    Path | None,
+    typer.Option("--map", help="Write the image, and over it where the broadcast vector comes from."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RUNNERS_UP = 2

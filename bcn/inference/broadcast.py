@@ -19,7 +19,7 @@ from bcn.training.forward import forward
 
 
 class Pooled(NamedTuple):
-    """What `BroadcastConv.pooled` was given and returned for a batch."""
+    """What `pooled` of a `BroadcastConv`, or of the last round of a `RoundsRelation`, gave for a batch."""
 
     map_BChw: Tensor
     value_BK: Tensor
@@ -37,7 +37,7 @@ class Output(NamedTuple):
     centre_B2: Tensor | None
     """None for models without a localisation head"""
     pooled: Pooled | None
-    """None for models without a BCN"""
+    """None for models that broadcast nothing"""
 
 
 class Broadcast(NamedTuple):
@@ -96,9 +96,9 @@ def _pooled(broadcast: Any, image_BCHW: Tensor, map_BChw: Tensor, value_BK: Tens
 
 
 def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tensor | None) -> Output:
-    """Run the model once, and keep what its BCN pooled on the way.
+    """Run the model once, and keep what was pooled on the way.
 
-    For the time of the pass `model.broadcast.pooled` is wrapped, so one model must not run in two threads at once.
+    For the time of the pass `pooled` is wrapped, so one model must not run in two threads at once.
     """
     inputs = (image_BCHW,) if question is None else (image_BCHW, question)
     bcn: Any = getattr(model, "broadcast", None)

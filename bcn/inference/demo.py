@@ -63,7 +63,8 @@ def draw(reasoner: Reasoner, dataset: Dataset) -> Image.Image:
         texts = [dataset.to_sentence(question) for question in questions]
         encoded = EncodedQuestions(torch.stack(questions).numpy(), texts)
         answers, broadcast = reasoner.answer_with_broadcast(image, encoded)
-        maps = [] if broadcast is None else [overlay(image, broadcast.counts(), broadcast.edges())]
+        shown_map = broadcast if reasoner.has_bcn else None
+        maps = [] if shown_map is None else [overlay(image, shown_map.counts(), shown_map.edges())]
         for column, shown in enumerate([image, *maps]):
             left = 5 + column * (SIDE + 10)
             sheet.paste(shown.resize((SIDE, SIDE), Image.Resampling.NEAREST), (left, top))

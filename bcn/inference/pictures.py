@@ -8,7 +8,7 @@ from torch import nn
 
 from bcn.data.dataset import Dataset
 from bcn.data.decode import decode_image
-from bcn.inference.broadcast import Broadcast, pool
+from bcn.inference.broadcast import Broadcast, find_rounds, forward_with_broadcast, pool
 from bcn.inference.confusion import confusion_figure
 from bcn.inference.overlay import overlay
 from bcn.layers.broadcast import BroadcastConv
@@ -22,9 +22,10 @@ IMAGES, HEIGHT, GAP = 4, 300, 8
 
 
 def draw_pictures(model: nn.Module, dataset: Dataset, counts: Counts) -> dict[str, Image.Image]:
-    """The confusion matrix of what was counted, and where the model has a BCN, its maps of the first images."""
+    """The confusion matrix of what was counted, and where the model broadcasts, its maps of the first images."""
     pictures = {"confusion": draw_confusions(counts, dataset.answers)}
-    if isinstance(getattr(model, "broadcast", None), BroadcastConv) and hasattr(model, "features"):
+    has_bcn = isinstance(getattr(model, "broadcast", None), BroadcastConv) and hasattr(model, "features")
+    if has_bcn or find_rounds(model) is not None:
         pictures["activation"] = draw_maps(model, dataset)
     return pictures
 
@@ -50,7 +51,10 @@ def draw_maps(model: nn.Module, dataset: Dataset) -> Image.Image:
     maps = []
     for row in range(min(IMAGES, len(dataset))):
         batch = send(dataset[[row]], model)
-        broadcast = Broadcast.of(pool(model, dataset.preprocessing(batch.image)))
+        inputs = dataset.preprocessing(batch.image), batch.question
+        pooled = pool(model, inputs[0]) if find_rounds(model) is None else forward_with_broadcast(model, *inputs).pooled
+        assert pooled is not None
+        broadcast = Broadcast.of(pooled)
         pixels_HWC = batch.image[0].cpu().permute(1, 2, 0).numpy()
         image = Image.fromarray(pixels_HWC if pixels_HWC.shape[2] == 3 else pixels_HWC[..., 0])
         drawn = overlay(image, broadcast.counts(), broadcast.edges())

@@ -77,7 +77,7 @@ class Reasoner:
 
     @property
     def has_bcn(self) -> bool:
-        """Whether the model has a BCN, and so an activation map."""
+        """Whether the model has a BCN, which broadcasts before a question is known."""
         return getattr(self.model, "broadcast", None) is not None
 
     @overload
@@ -124,7 +124,7 @@ class Reasoner:
     def answer_with_broadcast(
         self, image: ImageInput, questions: EncodedQuestions | None = None
     ) -> tuple[list[Answer], Broadcast | None]:
-        """The answers, and what the BCN broadcasts, from one forward pass; None for a model without a BCN.
+        """The answers, and what is broadcast, from one forward pass; None for a model that broadcasts nothing.
 
         Args:
             questions: what `encode` gives; without questions, the class of the image is the one answer.
@@ -161,7 +161,7 @@ class Reasoner:
         """What the BCN broadcasts about an image, and from where.
 
         Args:
-            questions: for models that broadcast after asking, which say nothing before.
+            questions: for models that broadcast after asking; others broadcast the same whatever is asked.
         """
         if find_rounds(self.model) is not None:
             encoded = self.encode(questions)

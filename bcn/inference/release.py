@@ -90,9 +90,9 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
     if not takes_questions:
         counted = count_parameters(on_meta(recipe.model, **dict(recipe.arguments)), statistics=True)
         statistics = f" ({counted:,} with BatchNorm's statistics)" if counted != entry["parameters"] else ""
-    auxiliary = " Training also used auxiliary object and referent supervision, from scenes and programs." * bool(
-        recipe.auxiliary
-    )
+    source = "its scenes" if entry["data"].startswith("drawn") else "scenes and programs"
+    supervised = f" Training also used auxiliary object and referent supervision, from {source}."
+    auxiliary = supervised * bool(recipe.auxiliary)
     unit, shared = ("question", " with 20 questions about an image") if takes_questions else ("image", "")
     lines = [
         f"# {name}",

@@ -158,10 +158,12 @@ def add_parts(layer: ConcatConv1x1, *sources: Tensor) -> Tensor:
     assert layer.bias is not None
     same: Tensor = layer.bias
     of_object: Tensor | None = None
-    parts = zip(sources, layer.parts(), strict=True)
+    parts = list(zip(sources, layer.parts(), strict=True))
     # What is the same for all objects, and what is not, are added up apart, the terms with fewer rows first: only the
     # last two sums go through a row for each question and object.
-    for source, weight in sorted(parts, key=lambda part: part[0].shape[:-1].numel()):
+    if not torch.compiler.is_exporting():  # where numbers of images, questions and objects stay open
+        parts = sorted(parts, key=lambda part: part[0].shape[:-1].numel())
+    for source, weight in parts:
         if weight.shape[1]:
             term = F.linear(source, weight)
             if source.shape[-2] == 1:

@@ -38,5 +38,6 @@ def multirn_rounds(
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
+    """Broadcast after asking, 64 objects of 64 channels."""
     cnn = _cnn()  # initialised first: what a seed gives depends on the order
     return rounds_model(lambda: cnn, CHANNELS, width, rounds, planes, origin, vocab_size, num_answers)

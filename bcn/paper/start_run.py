@@ -10,6 +10,7 @@ from bcn.errors import BcnError
 from bcn.inference.pictures import draw_pictures
 from bcn.inference.shipped import locate_weights
 from bcn.paper.tables import find_recipe
+from bcn.training.auxiliary import count_rounds
 from bcn.training.loop import train as train_recipe
 from bcn.training.override import override
 from bcn.training.recipe import Recipe
@@ -81,15 +82,21 @@ def choose_start(recipe: Recipe, given: str | Path | None) -> tuple[Recipe, Star
             names by itself are left out where it was given another model.
     """
     if str(given) == SCRATCH or not (name := given or recipe.start):
-        return replace(recipe, start=""), None
+        return _from_random_weights(recipe), None
     start = Start.read(*locate_weights(name))
     chosen = start.prepare(recipe)
     if chosen.model != recipe.model:
         if given is None:
-            return replace(recipe, start=""), None
+            return _from_random_weights(recipe), None
         if recipe.data.name != OWN:
             raise BcnError(
                 f"{recipe.name} trains {recipe.model}, and {name} are weights of {chosen.model}: start from weights of "
                 "the same model"
             )
     return chosen, start
+
+
+def _from_random_weights(recipe: Recipe) -> Recipe:
+    """The recipe without a start; of one's own data with a balanced one where the model broadcasts after asking."""
+    balanced = recipe.data.name == OWN and recipe.initialisation == "default" and count_rounds(recipe) > 0
+    return replace(recipe, start="", initialisation="balanced" if balanced else recipe.initialisation)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from bcn.training.recipe import Data, Optim, Recipe, Scale
 
-BLIND_EPOCHS = 8
+BLIND_EPOCHS = 4
 """a blind model is trained for one epoch where the model itself is trained for so many: it learns in few, or nothing"""
 
 
 def own_recipe(scale: Scale) -> Recipe:
-    """Your own images and questions: the paper's multirn-h, from the shipped weights for CLEVR-like scenes.
+    """Your own images and questions: multirn-rounds, from the shipped weights for drawn shapes and letters.
 
     A thousand images are too few to learn relations from: what is left of what has to be known before.
     """
@@ -17,12 +17,11 @@ def own_recipe(scale: Scale) -> Recipe:
         name="own",
         scale="paper",
         data=Data("own"),
-        model="clevr/multirn-h",
-        arguments=(("final_relu", False),),
+        model="drawn/multirn-rounds",
         optim=Optim("adam", 2.5e-4, weight_decay=1e-4, milestones=(200,)),
         batch_size=6,
         epochs=400,
-        start="clevr/multirn-h",
+        start="drawn/multirn-rounds",
     )
     if scale == "smoke":
         optim = replace(recipe.optim, milestones=())
@@ -33,7 +32,7 @@ def own_recipe(scale: Scale) -> Recipe:
         optim = Optim(
             "adam", 5e-4, weight_decay=1e-4, schedule="warmup-cosine", warmup=0.1, clip_norm=10.0, ema_decay=0.999
         )
-        return replace(recipe, scale=scale, optim=optim, batch_size=8, epochs=40, augment=True)
+        return replace(recipe, scale=scale, optim=optim, batch_size=8, epochs=20, augment=True)
     return recipe
 
 

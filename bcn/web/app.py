@@ -25,7 +25,7 @@ from bcn.web.guard import Guard
 from bcn.web.limits import MAX_REQUESTS, Limits
 from bcn.web.mechanism import answer_scene
 from bcn.web.models import LoadedModels
-from bcn.web.rendered import rendered_scene
+from bcn.web.rendered import make_picture
 from bcn.web.scenes import random_scene
 from bcn.web.schema import (
     AnswerResponse,
@@ -34,6 +34,7 @@ from bcn.web.schema import (
     ErrorResponse,
     FindQuery,
     Health,
+    PictureQuery,
     RandomScene,
     RenderedScene,
     SceneObject,
@@ -86,9 +87,9 @@ def make_app(reasoners: Sequence[Reasoner], *, host: str = "127.0.0.1", max_requ
         return {"objects": random_scene(query.seed)}
 
     @app.get("/api/rendered", response_model=RenderedScene)
-    async def rendered(request: Request, query: Annotated[SeedQuery, Query()]) -> dict[str, Any]:
-        """A random CLEVR-like scene: its image as base64 of a PNG file, and questions with their true answers."""
-        return await rendering.run(request, lambda: rendered_scene(query.seed, models.grammar))
+    async def rendered(request: Request, query: Annotated[PictureQuery, Query()]) -> dict[str, Any]:
+        """A random picture for a model: a PNG file in base64, and questions with their true answers."""
+        return await rendering.run(request, lambda: make_picture(query.seed, models.pictures(query.weights)))
 
     @app.post("/api/reason", response_model=SceneResponse, responses=_describe_errors(BODY_ERRORS))
     async def reason(request: Request, scene: SceneRequest) -> Response:

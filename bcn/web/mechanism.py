@@ -37,7 +37,7 @@ def answer_scene(reasoner: Reasoner, request: SceneRequest) -> dict[str, Any]:
         return [_check(answer, request, question) for question, answer in zip(questions, answers, strict=True)]
 
     found: dict[str, Any] = {"answers": check(output.logits), "muted": None, "broadcast": None}
-    pooled = output.pooled
+    pooled = output.pooled if reasoner.has_bcn else None
     if pooled is None:
         if request.mute:
             raise BcnError(f"{reasoner.name} has no BCN to mute: choose weights of a model with one")

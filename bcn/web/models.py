@@ -5,7 +5,6 @@ from contextlib import suppress
 
 import numpy as np
 
-from bcn.data.clevr_like.grammars import GRAMMARS
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.vqa.clevr import CLEVR_LIKE
@@ -14,6 +13,7 @@ from bcn.errors import BcnError
 from bcn.inference import DEFAULT_WEIGHTS
 from bcn.inference.reasoner import EncodedQuestions, Reasoner
 from bcn.web.mechanism import answer_scene
+from bcn.web.rendered import pictures_for
 from bcn.web.scenes import random_scene
 from bcn.web.schema import SceneRequest
 
@@ -27,11 +27,14 @@ class LoadedModels:
         self.reasoners = reasoners
         self._default_first = sorted(reasoners, key=lambda reasoner: reasoner.name != DEFAULT_WEIGHTS)
 
-    @property
-    def grammar(self) -> str:
-        """Whose questions to suggest: those that the first model of CLEVR was trained on, as far as we make them."""
-        trained = (reasoner.description["data"] for reasoner in self.reasoners if reasoner.family == "clevr")
-        return next((name for name in trained if name in GRAMMARS), CLEVR_LIKE)
+    def pictures(self, name: str | None) -> str:
+        """The data set whose pictures suit the weights of this name, or without a name the first that read words."""
+        for reasoner in self.reasoners:
+            if name == reasoner.name or (name is None and reasoner.takes_words):
+                return pictures_for(reasoner)
+        if name is None:
+            return CLEVR_LIKE
+        raise BcnError(f"no weights{_called(name)} are loaded: {LISTED}")
 
     def of_family(self, family: str, name: str | None) -> list[Reasoner]:
         """All of a family, or the one with this name."""

@@ -55,6 +55,14 @@ class SeedQuery(Request):
     seed: int = Field(ge=0, lt=SEEDS, description="of the scene", examples=[4])
 
 
+class PictureQuery(SeedQuery):
+    weights: str | None = Field(
+        None,
+        description=f"{NAME}, whose kind of pictures it is; by default of the first that read words",
+        examples=["drawn/multirn-rounds"],
+    )
+
+
 class AskQuery(Request):
     question: list[QuestionText] = Field(max_length=100, description="in English", examples=[["is red left"]])
     weights: str | None = Field(
@@ -102,7 +110,7 @@ class ObservedBroadcast(BroadcastMap):
 class Weights(BaseModel):
     weights: str = Field(description="the name of the weights")
     family: str
-    has_bcn: bool
+    has_bcn: bool = Field(description="whether it broadcasts before a question is known")
     model: str
     data: str
     scale: str

@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,10 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from bcn.data.clevr_like.grammars import GRAMMARS
 from bcn.data.sort_of_clevr import COLOURS
 from bcn.data.sort_of_clevr.sentences import OTHER_WORDS, SENTENCES, SIGNS, SMALL_WORDS, YES_NO_WORDS
-from bcn.data.vqa.clevr import CLEVR_LIKE
 from bcn.data.vqa.synonyms import known_ways
 from bcn.errors import BcnError
 from bcn.inference.broadcast import forward_with_broadcast
@@ -39,7 +38,7 @@ from bcn.io import atomic_write, cache_root, check_writable
 from bcn.models.cost import count_parameters
 from bcn.models.registry import image_shape
 from bcn.training.broadcast_probe import replaced_vector
-from bcn.web.rendered import rendered_scene
+from bcn.web.rendered import make_picture, pictures_for
 from bcn.web.scenes import ABOUT_ONE
 from bcn.web.sources import SOURCES
 from bcn.web.typical import typical
@@ -132,7 +131,7 @@ def write_site(
         differences.append(difference)
     sizes = {name: len(content) for name, content in files.items() if name.endswith((".onnx", ".wasm"))}
     files["models.json"] = json.dumps({"models": described, "sizes": sizes}, sort_keys=True).encode()
-    files["rendered.json"] = json.dumps(_rendered(reasoners)).encode()
+    files["rendered.json"] = json.dumps(_pictures(reasoners)).encode()
     for name, file_content in files.items():
         with atomic_write(directory / name) as temporary:
             temporary.write_bytes(file_content)
@@ -180,16 +179,13 @@ def _localises(reasoner: Reasoner) -> bool:
         return forward_with_broadcast(reasoner.model, image, None).centre_B2 is not None
 
 
-def _rendered(reasoners: Sequence[Reasoner]) -> list[dict[str, Any]]:
-    """Some scenes for models of CLEVR; none without the extra `render`."""
-    trained = [reasoner.description["data"] for reasoner in reasoners if reasoner.family == "clevr"]
-    if not trained:
-        return []
-    grammar = next((name for name in trained if name in GRAMMARS), CLEVR_LIKE)
-    try:
-        return [rendered_scene(seed, grammar) for seed in range(RENDERED)]
-    except BcnError:
-        return []
+def _pictures(reasoners: Sequence[Reasoner]) -> dict[str, list[dict[str, Any]]]:
+    """Some pictures of each kind that a model takes words about; without the extra `render` none that are rendered."""
+    pictures = {}
+    for data in sorted({pictures_for(each) for each in reasoners if each.takes_words}):
+        with suppress(BcnError):
+            pictures[data] = [make_picture(seed, data) for seed in range(RENDERED)]
+    return pictures
 
 
 def describe(reasoner: Reasoner) -> dict[str, Any]:
@@ -199,6 +195,7 @@ def describe(reasoner: Reasoner) -> dict[str, Any]:
     about |= {"weights": reasoner.name, "family": reasoner.family, "has_bcn": reasoner.has_bcn}
     about |= {"parameters": count_parameters(reasoner.model), "words": reasoner.description.get("words")}
     about["synonyms"] = known_ways(about["words"] or ())
+    about["pictures"] = pictures_for(reasoner) if reasoner.takes_words else None
     _, height, width = image_shape(str(reasoner.description["model"]))
     about |= {"image": {"height": height, "width": width}, "localise": reasoner.description["localise"]}
     about |= {"map": None, "can_die": False, "typical": None, "language": None}

@@ -152,9 +152,10 @@ def test_torch_export_of_a_model_that_reads_words(tmp_path: Path) -> None:
     assert bcn.load(export(reasoner, "safetensors", tmp_path).path).description == reasoner.description
 
 
-def test_question_types_leave_all_free(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", ["clevr/q-type", "drawn/multirn-rounds"])
+def test_all_sizes_are_free(model: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
-    written = export(bcn.load(word_weights("clevr/q-type")), "onnx", tmp_path)
+    written = export(bcn.load(word_weights(model)), "onnx", tmp_path)
     assert written.shapes == DynamicShapes(words=True)
     assert written.difference < 1e-4
 

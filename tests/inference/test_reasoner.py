@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.command import exit_code, finish, start_python
+from helpers.command import exit_code, finish, run_bcn, start_python
 from helpers.records import make_metric
 from helpers.small_weights import digit_weights, scene_run, word_weights
 from PIL import Image
@@ -23,7 +23,7 @@ import bcn.inference.shipped
 from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.broadcast import Broadcast, forward_with_broadcast, pool
+from bcn.inference.broadcast import Broadcast, find_rounds, forward_with_broadcast, pool
 from bcn.inference.overlay import overlay, write_image
 from bcn.inference.shipped import list_weights
 from bcn.training.weights import load_model, write_weights
@@ -117,7 +117,7 @@ def test_answers_and_broadcast_come_from_one_pass(name: str) -> None:
         output = model(pixels, *asked)
         logits = output[0] if isinstance(output, tuple) else output
         if broadcast is None or model.broadcast is None:
-            assert (broadcast is None) == ("rounds" not in name)
+            assert (broadcast is None) == (find_rounds(model) is None)
         else:
             value, position = model.broadcast.pooled(model.features(pixels))
             assert np.array_equal(broadcast.value, value[0].numpy())
@@ -148,6 +148,21 @@ def test_broadcasting_after_asking_has_a_map_for_its_questions() -> None:
     assert torch.equal(output.pooled.position_BK[0], last_round.argmax(dim=1).flatten())
     assert Broadcast.of(output.pooled).counts().sum() == 3 * 96
     assert "pooled" not in vars(model.relation)
+
+
+def test_a_map_of_a_question(tmp_path: Path) -> None:
+    """Of shipped weights that broadcast after asking, from Python and at the command line."""
+    drawn, asked = bcn.load("drawn/multirn-rounds"), ["How many things are there?", "What is red?"]
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 70, 3), np.uint8))
+    one, both = drawn.broadcast(picture, asked[0]), drawn.broadcast(picture, asked)
+    assert (one.counts().sum(), both.counts().sum()) == (128, 256)
+    assert np.array_equal(both.position[:128], one.position)
+    with pytest.raises(BcnError, match="broadcasts after asking: give a question"):
+        drawn.broadcast(picture)
+    picture.save(tmp_path / "scene.png")
+    place = ["--weights", "drawn/multirn-rounds", "--map", str(tmp_path / "map.png")]
+    assert run_bcn("ask", tmp_path / "scene.png", asked[0], *place)
+    assert (tmp_path / "map.png").exists()
 
 
 def test_the_map_is_laid_over_the_image() -> None:

@@ -1,6 +1,7 @@
 """Broadcast after asking: against one object and one question at a time, with real concatenations."""
 
 import copy
+from typing import cast
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from bcn import create_model
 from bcn.errors import BcnError
 from bcn.layers.coordinates import coordinate_planes
+from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.rounds import RoundsRelation
 from bcn.models.balance import balance_broadcast
 from bcn.models.cost import count_parameters
@@ -65,6 +67,19 @@ def test_the_fused_form_agrees_with_the_plain_one() -> None:
         assert other.grad is not None, name
         scale = float(other.grad.abs().max())
         torch.testing.assert_close(one.grad.double(), other.grad, rtol=0, atol=1e-4 * scale)
+
+
+def test_where_a_vector_comes_from_is_known_with_a_mask_too() -> None:
+    torch.manual_seed(0)
+    layer, before = RoundsRelation(5, 4, 8, rounds=1), torch.randn(2, 3, 6, 8)
+    says = cast(ConcatConv1x1, layer.says[0])
+    value, position = layer.pooled(says, before)
+    there = torch.ones(2, 6, dtype=torch.bool)
+    same, where = layer.pooled(says, before, there)
+    torch.testing.assert_close(same, value)
+    assert torch.equal(where, position)
+    there[:, 0] = False
+    assert (layer.pooled(says, before, there)[1] > 0).all()
 
 
 def test_the_states_are_what_the_objects_hold() -> None:

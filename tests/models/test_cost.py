@@ -180,7 +180,7 @@ def test_executed_macs_are_those_that_torch_counts(name: str) -> None:
     if name.endswith("-states"):
         inputs = [torch.empty(BATCH, 12, 10, device="meta"), torch.empty(BATCH, 12, dtype=torch.bool, device="meta")]
         inputs.append(torch.empty(BATCH, 20, 11, device="meta"))
-    elif name.startswith("clevr/"):
+    elif name.startswith(("clevr/", "drawn/")):
         inputs.append(torch.empty(BATCH, 20, TOKENS, dtype=torch.long, device="meta"))
     elif hasattr(model, "relation"):
         inputs.append(torch.empty(BATCH, 20, model.relation.question_dim, device="meta"))

@@ -19,7 +19,7 @@ from bcn.paper.published import published_rows
 
 MODELS = list_models()
 RELATIONAL = [name for name in MODELS if hasattr(on_meta(name), "relation")]
-IN_WORDS = [name for name in MODELS if name.startswith("clevr/")]
+IN_WORDS = [name for name in MODELS if hasattr(on_meta(name), "question_encoder") or name == "clevr/q-type"]
 ASKED = [*RELATIONAL, *IN_WORDS]
 STATES = [name for name in MODELS if name.endswith("-states")]
 ONE_SIZE = ["sort-of-clevr/mlp", "sort-of-clevr/cce-mlp", "sort-of-clevr/coordconv-mlp", "clevr/cnn-lstm"]
@@ -161,7 +161,10 @@ def test_exports(name: str) -> None:
     torch.testing.assert_close(flat(exported(*args)), flat(model(*args)), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["sort-of-clevr/multirn-h", "sort-of-clevr/rn", "scaled-mnist/bcn", "stl10/bcn"])
+FREE = ["sort-of-clevr/multirn-h", "sort-of-clevr/rn", "sort-of-clevr/multirn-rounds", "scaled-mnist/bcn", "stl10/bcn"]
+
+
+@pytest.mark.parametrize("name", FREE)
 def test_exports_with_free_sizes(name: str) -> None:
     model = make(name).eval()
     free = torch.export.Dim.DYNAMIC

@@ -77,11 +77,10 @@ def test_more_epochs_for_a_finished_run_by_the_command(tmp_path: Path) -> None:
 
 
 def test_own_data_starts_from_the_shipped_weights_unless_its_model_is_another() -> None:
-    """Their BCN ends with a ReLU, the recipe's does not: it is the weights that decide."""
     recipe, start = choose_start(find_recipe("own", "cpu"), None)
     assert start is not None
     assert recipe.start == start.name
-    assert recipe == choose_start(find_recipe("own", "cpu"), "clevr/multirn-h")[0]
+    assert recipe == choose_start(find_recipe("own", "cpu"), "drawn/multirn-rounds")[0]
     other, nothing = choose_start(replace(find_recipe("own", "cpu"), model="clevr/lstm", arguments=()), None)
     assert (other.model, other.start, nothing) == ("clevr/lstm", "", None)
 
@@ -95,6 +94,7 @@ def test_the_model_is_that_of_the_weights(tmp_path: Path) -> None:
     recipe, start = choose_start(find_recipe("own", "cpu"), "clevr/multirn-h")
     assert start is not None
     assert (recipe.model, recipe.start) == ("clevr/multirn-h", start.name)
+    assert recipe.arguments == (("final_relu", True),), "the weights decide what follows their BCN"
     assert start.name.startswith("clevr/multirn-h@")
     scratch, nothing = choose_start(find_recipe("own", "cpu"), "none")
     assert (scratch.start, nothing) == ("", None)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from helpers.command import exit_code, run_bcn
 from helpers.page_scenes import to_scenes
-from helpers.small_weights import digit_weights, scene_run
+from helpers.small_weights import digit_weights, scene_run, word_weights
 from PIL import Image
 
 pytest.importorskip("fastapi", reason="needs the extra web")
@@ -27,6 +27,7 @@ import bcn
 import bcn.inference.shipped
 from bcn.data.clevr_like.render import render_scene
 from bcn.data.clevr_like.scene import make_scene
+from bcn.data.drawn import make_drawn
 from bcn.data.sort_of_clevr import (
     COLOURS,
     KINDS,
@@ -39,6 +40,7 @@ from bcn.data.sort_of_clevr.questions import ANSWERS
 from bcn.inference import DEFAULT_WEIGHTS
 from bcn.web.app import STATIC, make_app
 from bcn.web.cost import cost_table
+from bcn.web.rendered import pictures_for
 from bcn.web.scenes import SceneQuestion, draw, random_scene
 from bcn.web.schema import SceneObject
 from bcn.web.truth import true_answer
@@ -201,6 +203,33 @@ def test_a_rendered_scene_comes_with_questions_and_their_answers(client: TestCli
     for each in found["questions"]:
         assert each["question"].endswith("?")
         assert each["answer"]
+
+
+def test_pictures_are_those_that_a_model_knows() -> None:
+    both = [bcn.load(name) for name in ("clevr/multirn-h", "drawn/multirn-rounds")]
+    app = TestClient(make_app(both), base_url=ADDRESS)
+    found = app.get("/api/rendered", params={"seed": 3, "weights": "drawn/multirn-rounds"}).json()
+    picture = np.array(Image.open(io.BytesIO(base64.b64decode(found["image"]))))
+    drawn = make_drawn("val")
+    assert np.array_equal(picture.transpose(2, 0, 1), drawn[[3]].image[0].numpy())
+    assert [each["question"] for each in found["questions"]] == [each.text for each in drawn.questions(3)]
+    answers = app.post(
+        "/api/ask",
+        params={"question": [each["question"] for each in found["questions"]], "weights": "drawn/multirn-rounds"},
+        content=png(Image.fromarray(picture)),
+    ).json()["answers"]
+    right = sum(one["answer"] == other["answer"] for one, other in zip(answers, found["questions"], strict=True))
+    assert right >= 8
+    unknown = app.get("/api/rendered", params={"seed": 3, "weights": "drawn/multirn"})
+    assert unknown.status_code == 422
+    assert "no weights called 'drawn/multirn' are loaded" in unknown.json()["error"]
+
+
+def test_pictures_of_other_data_are_those_that_a_family_began_with() -> None:
+    for model, expected in (("clevr/multirn", "clevr-like-v1"), ("drawn/multirn-rounds", "drawn-v1")):
+        reasoner = bcn.load(word_weights(model))
+        reasoner.description["data"] = "own"
+        assert pictures_for(reasoner) == expected
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from helpers.serving import serving
 
 import bcn
 from bcn.data.sort_of_clevr import COLOURS, KINDS, SHAPES, Scenes, answer_all, draw_scenes, from_sentence, question_bits
+from bcn.inference.shipped import WEIGHTS
 from bcn.web.scenes import random_scene
 from bcn.web.static_site import describe
 
@@ -262,6 +263,23 @@ def test_a_rendered_scene_is_asked_and_judged(browser: "Browser") -> None:
         page.wait_for_selector("#chips .chip[aria-pressed=true]:nth-child(3) + #see-answer")
         assert re.search("right|wrong, it is", page.inner_text("#see-answer"))
         assert page.evaluate("document.activeElement.ariaPressed") == "true", "the focus stays on the question"
+
+
+def test_another_model_gets_a_picture_that_it_knows(browser: "Browser") -> None:
+    drawn = WEIGHTS / "drawn-multirn-rounds.safetensors"
+    with serving(drawn, word_weights()) as (address, _), open_page(browser, address) as page:
+        page.click("#tab-see")
+        page.wait_for_selector("#chips .said")
+        width = page.evaluate("document.querySelector('#photo-shown').naturalWidth")
+        assert width == 128, "a drawn picture, for the first of the models"
+        assert (page.get_attribute("#see-map .mark", "d") or "").count("M") >= 1, (
+            "where the question's vector comes from"
+        )
+        pytest.importorskip("numba", reason="needs the extra render")
+        drawn_picture = page.get_attribute("#photo-shown", "src") or ""
+        page.select_option("#see-weights", index=1)
+        page.wait_for_selector("#photo-shown:not([src='" + drawn_picture + "'])")
+        assert page.evaluate("document.querySelector('#photo-shown').naturalWidth") == 240
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

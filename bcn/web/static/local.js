@@ -78,9 +78,9 @@ export async function weights(progress) {
   return models;
 }
 export const newScene = async (seed) => ({ objects: randomScene(seed) });
-export async function rendered(seed) {
-  const all = await scenes();
-  if (!all.length) throw new Error("There are no rendered scenes here: choose a picture of your own.");
+export async function rendered(seed, weights) {
+  const model = (await about()).models.find((each) => each.weights === weights), all = (await scenes())[model?.pictures] ?? [];
+  if (!all.length) throw new Error("There are no pictures for this model here: choose one of your own.");
   return all[seed % all.length];
 }
 
@@ -149,7 +149,7 @@ export async function find(pad) {
 }
 
 export async function ask(image, questions, weights) {
-  const model = await modelOf("clevr", weights), { width, height } = model.image, index = new Map(model.words.map((word, n) => [word, n + FIRST_WORD]));
+  const model = (await about()).models.find((each) => each.weights === weights), { width, height } = model.image, index = new Map(model.words.map((word, n) => [word, n + FIRST_WORD]));
   const read = questions.map((question) => readWords(question, model).flatMap((each) => (each.read === null ? [null] : each.read.split(" ").filter(Boolean))));
   const lost = read.findIndex((words) => words.every((each) => each === null));
   if (lost >= 0) throw new Error(`'${questions[lost]}' has no word that was trained on: ask with words such as ${model.words.slice(0, 12).join(", ")}`);

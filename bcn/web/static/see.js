@@ -8,7 +8,7 @@ import { readWords, tokenize } from "./words.js";
 const LARGEST = 480;  // pixels of the longer side of a picture that is sent: networks see 128 or 224
 
 export function startSee(engine, weights, latest) {
-  let image = null, questions = [], broadcast = null, asked = null, pictures = 0;
+  let image = null, questions = [], broadcast = null, asked = null, pictures = 0, madeFor = null;  // what data its model knows
   const answerBox = byId("see-answer"), answers = new Map(), model = () => weights.find((each) => each.weights === byId("see-weights").value) ?? weights[0];
   const normalise = (question) => tokenize(question).join(" ");
 
@@ -29,18 +29,20 @@ export function startSee(engine, weights, latest) {
 
   // Pictures; the last one that was asked for is shown, however long a scene takes to render
   const newPicture = latest(async () => {
-    const picture = ++pictures;
+    const picture = ++pictures, { weights: name, data } = model();
     try {
-      const scene = await engine.rendered(Math.floor(Math.random() * 2 ** 32));
+      const scene = await engine.rendered(Math.floor(Math.random() * 2 ** 32), name);
       if (picture !== pictures) return;
       const bytes = Uint8Array.from(atob(scene.image), (letter) => letter.charCodeAt(0));
       byId("photo").value = "";
+      madeFor = data;
       show(bytes, `data:image/png;base64,${scene.image}`, scene.questions);
     } catch (error) { byId("drop-hint").textContent = error.message; fail(error); }
   });
   async function take(file) {
     if (!file) return;
     pictures += 1;
+    madeFor = null;
     try {
       const picture = await createImageBitmap(file), share = Math.min(1, LARGEST / Math.max(picture.width, picture.height));
       const canvas = element("canvas", { width: Math.max(1, Math.round(picture.width * share)), height: Math.max(1, Math.round(picture.height * share)) });
@@ -82,7 +84,8 @@ export function startSee(engine, weights, latest) {
   function choose(question) {
     byId("see-question").value = question;
     checkWords();
-    if (answers.has(question)) drawAnswer(question, answers.get(question)); else ask(question);
+    // What is broadcast after asking differs from question to question
+    if (answers.has(question) && (model().has_bcn || !broadcast)) drawAnswer(question, answers.get(question)); else ask(question);
   }
   function drawAnswer(question, answer) {
     asked = question;
@@ -113,6 +116,7 @@ export function startSee(engine, weights, latest) {
     byId("see-score").textContent = `${right} of ${known.length} right. ${model().weights}: ${model().parameters.toLocaleString("en")} parameters, trained on ${model().data} (${model().scale}).`;
   }
   function drawMap() {
+    byId("see-positions").hidden = byId("see-legend").hidden = !broadcast;
     const shown = broadcast && byId("show-see-map").checked, picture = byId("photo-shown"), width = 3, height = (3 * (picture.naturalHeight || 2)) / (picture.naturalWidth || 3);
     byId("see-map").setAttribute("viewBox", `0 0 ${width} ${height}`);
     byId("see-map").replaceChildren(...(shown ? ["mark casing", "mark"].map((name) => svg("path", { class: name, d: outlines(broadcast, width, height) })) : []));
@@ -135,6 +139,10 @@ export function startSee(engine, weights, latest) {
   byId("photo-shown").onload = drawMap;
   for (const each of weights) byId("see-weights").add(new Option(each.weights, each.weights));
   byId("choose-see-weights").hidden = weights.length < 2;
-  byId("see-weights").onchange = () => { answers.clear(); checkWords(); if (image) askAll(); };
+  byId("see-weights").onchange = () => {
+    answers.clear();
+    checkWords();
+    if (!image || (madeFor !== null && madeFor !== model().data)) newPicture(); else askAll();
+  };
   return { begin: () => { checkWords(); if (!image) newPicture(); } };
 }

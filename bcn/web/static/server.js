@@ -23,7 +23,7 @@ const send = (path, image) => call(path, { method: "POST", headers: { "Content-T
 
 export const weights = () => call("api/weights");
 export const newScene = (seed) => call(`api/scene?seed=${seed}`);
-export const rendered = (seed) => call(`api/rendered?seed=${seed}`);
+export const rendered = (seed, weights) => call(`api/rendered?${new URLSearchParams({ seed, weights })}`);
 export const reason = (scene) => post("api/reason", scene);
 export const find = (pad) => send("api/find", pad.png());
 export const ask = (image, questions, weights) =>
