@@ -174,6 +174,24 @@ def test_own_images_end_as_the_page_says(name: str, said: str) -> None:
     assert f"({100 * metrics['accuracy']:.1f} %" in page
 
 
+def test_own_drawn_images_end_as_the_page_says() -> None:
+    page, shares = (ROOT / "docs" / "guides" / "own-data.md").read_text(), []
+    for style in ("plain", "chatty", "terse"):
+        seen, blind = (
+            json.loads((ROOT / "results" / "trials" / f"own-{style}{ending}-seed0.json").read_text())
+            for ending in ("", "-blind")
+        )
+        metrics, minutes = seen["metrics"]["test"], seen["cpu_seconds"] / 60
+        parts = [f"{100 * metrics[kind]['accuracy']:.1f}" for kind in ("all", "side", "closest")]
+        shares.append(parts[0])
+        guess = f"{100 * blind['metrics']['test']['all']['accuracy']:.1f}"
+        row = f"| {style} | {metrics['all']['total']:,} | {' | '.join(parts)} | {guess} | {minutes:.1f} |"
+        assert row in page, row
+        assert seen["recipe"]["start"].startswith("drawn/multirn-rounds@")
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert "it has {}, {} and {} % of the held-out questions right".format(*shares) in readme
+
+
 def test_the_server_answers_as_the_docs_ask_it(here: Path) -> None:
     pytest.importorskip("fastapi", reason="needs the extra web")
     if shutil.which("curl") is None:
