@@ -143,6 +143,16 @@ def test_what_the_bcns_of_table_3_are_worth_in_words() -> None:
     assert f"with five it has {five} % relational, with four {four}, with three {three} and with two {two}" in page
 
 
+def test_what_a_bcn_is_worth_in_a_u_net_in_words() -> None:
+    guide = " ".join((ROOT / "docs" / "guides" / "network.md").read_text().split())
+    (without,), (with_bcn,) = records("masks/unet"), records("masks/unet-bcn")
+    ious = [100 * each["metrics"]["test"]["mean_iou"] for each in (without, with_bcn)]
+    assert "a mean IoU of {:.1f} % on 10,000 test images, and with a BCN {:.1f} %".format(*ious) in guide
+    assert "from {:.1f} to {:.1f} % (one seed each".format(*ious) in " ".join((ROOT / "README.md").read_text().split())
+    muted = with_bcn["broadcast"]["test"]["mean_vector"]["mean_iou"]
+    assert f"in the place of each it falls to {100 * muted:.1f} %" in guide
+
+
 def test_table_4_and_the_transfer_in_words() -> None:
     page = " ".join((ROOT / "docs" / "results" / "where-we-differ.md").read_text().split())
     for name, record in (("multirn-h", records("table4/multirn-h")[0]), ("multirn", records("table4/multirn")[0])):
