@@ -6,12 +6,11 @@ in CNN_h; the row multirn-h-224 is multirn-h on images of 224x224, 28x28 objects
 will do.
 
 The paper cites the baselines from others, who had larger networks and pretrained features. Here they have the same
-CNN and the same question encoder, so that a row differs from the next in one thing. multirn-rounds and
-multirn-rounds-h are ours.
+CNN and the same question encoder, so that a row differs from the next in one thing. multirn-rounds is
+ours, and has a deeper CNN.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import cast
 
 import torch
@@ -19,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.layers.baselines.attention import StackedAttention
+from bcn.layers.baselines.conv_block import Block
 from bcn.layers.baselines.film import Film
 from bcn.layers.broadcast import BroadcastConv
 from bcn.layers.pointwise import ConcatConv1x1
@@ -198,24 +198,25 @@ def multirn_h(
 @register("clevr/multirn-rounds", image=IMAGE)
 def multirn_rounds(
     width: int = 128,
-    rounds: int = 2,
-    planes: str = "xyr",
-    origin: str = "centre",
-    vocab_size: int = VOCAB_SIZE,
-    num_answers: int = NUM_ANSWERS,
-) -> QuestionAnswerer:
-    """Ours: broadcast after asking, 64 objects; for relations of an object to one that the question names."""
-    return rounds_model(_cnn, 24, width, rounds, planes, origin, vocab_size, num_answers)
-
-
-@register("clevr/multirn-rounds-h", image=IMAGE)
-def multirn_rounds_h(
-    width: int = 128,
     rounds: int = 3,
     planes: str = "xyr",
     origin: str = "centre",
     vocab_size: int = VOCAB_SIZE,
     num_answers: int = NUM_ANSWERS,
 ) -> QuestionAnswerer:
-    """Ours: broadcast after asking, 256 objects; as many rounds as CLEVR's longest chains have relations."""
-    return rounds_model(partial(_cnn, last_stride=1), 24, width, rounds, planes, origin, vocab_size, num_answers)
+    """Ours: broadcast after asking, 128 objects; as many rounds as CLEVR's longest chains have relations.
+
+    A large object has 40 of 128 pixels, and an object of the map sees 31 in four blocks and 63 in these six. Objects
+    stand side by side rather than above each other: 1 % share a cell of 8 rows of 16, 7 % one of 8 of 8.
+    """
+    cnn = kaiming_blocks(
+        nn.Sequential(
+            Block(3, 32, stride=2),
+            Block(32, 64, stride=2),
+            Block(64, 64, stride=2),
+            Block(64, 64),
+            Block(64, 64, stride=(2, 1)),
+            Block(64, 64),
+        )
+    )
+    return rounds_model(lambda: cnn, 64, width, rounds, planes, origin, vocab_size, num_answers)

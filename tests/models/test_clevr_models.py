@@ -86,11 +86,12 @@ def test_parameters_by_hand() -> None:
     g = (24 + 256 + 3 + 256 + 1) * 256 + 257 * 256
     f = 2 * 257 * 256 + 257 * answers
     assert count_parameters(on_meta("clevr/multirn-h")) == words * 50 + lstm + cnn + bcn + g + f
-    seen, width = 24 + 3 + 256, 128
+    deeper = 28 * 32 + (32 * 9 + 1) * 64 + 4 * (64 * 9 + 1) * 64 + 2 * 32 + 5 * 2 * 64
+    seen, width = 64 + 3 + 256, 128
     round_ = (width + 1) * width + (2 * width + seen + 1) * width
     rounds = (seen + 1) * width + 3 * round_ + (width + 1) * width
     f_of_rounds = (width + 1) * 256 + 257 * 256 + 257 * answers
-    assert count_parameters(on_meta("clevr/multirn-rounds-h")) == words * 50 + lstm + cnn + rounds + f_of_rounds
+    assert count_parameters(on_meta("clevr/multirn-rounds")) == words * 50 + lstm + deeper + rounds + f_of_rounds
     assert count_parameters(on_meta("clevr/lstm")) == words * 50 + lstm + f
     assert count_parameters(on_meta("clevr/q-type")) == 6 * words * answers
 
@@ -224,7 +225,7 @@ def test_glove_that_is_not_there_or_not_whole(tmp_path: Path, monkeypatch: pytes
         load_glove(["red"], data=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["multirn", "multirn-rounds-h", "rn", "cnn-lstm", "cnn-lstm-sa", "film-pixels"])
+@pytest.mark.parametrize("name", ["multirn", "multirn-rounds", "rn", "cnn-lstm", "cnn-lstm-sa", "film-pixels"])
 def test_questions_about_other_images_are_refused(name: str) -> None:
     model = create_model(f"clevr/{name}").eval()
     for images, shape in ((3, (2, 3, 5)), (1, (2, 5))):
@@ -232,7 +233,7 @@ def test_questions_about_other_images_are_refused(name: str) -> None:
             model(torch.rand(images, 3, 128, 128), torch.ones(shape, dtype=torch.long))
 
 
-@pytest.mark.parametrize("name", ["multirn", "multirn-rounds-h", "lstm", "cnn-lstm", "film-pixels", "q-type"])
+@pytest.mark.parametrize("name", ["multirn", "multirn-rounds", "lstm", "cnn-lstm", "film-pixels", "q-type"])
 def test_nothing_asked_is_nothing_answered(name: str) -> None:
     model = create_model(f"clevr/{name}").eval()
     assert model(torch.rand(2, 3, 128, 128), torch.ones(2, 0, 5, dtype=torch.long)).shape == (2, 0, 28)

@@ -14,7 +14,9 @@ class Block(nn.Module):
     torch.Size([2, 24, 10, 10])
     """
 
-    def __init__(self, channels: int, out_channels: int, *, stride: int = 1, dilation: int = 1) -> None:
+    def __init__(
+        self, channels: int, out_channels: int, *, stride: int | tuple[int, int] = 1, dilation: int = 1
+    ) -> None:
         super().__init__()
         self.conv = nn.Conv2d(channels, out_channels, 3, stride=stride, padding=dilation, dilation=dilation)
         self.norm = nn.BatchNorm2d(out_channels)

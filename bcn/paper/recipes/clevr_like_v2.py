@@ -2,7 +2,7 @@
 
 On both cores, and on CLEVR's number of images once they are made (`bcn clevr make`):
 
-torchrun --nproc-per-node=2 -m bcn train clevr-like-v2/multirn-rounds-h --scale cpu --set data.train=70000
+torchrun --nproc-per-node=2 -m bcn train clevr-like-v2/multirn-rounds --scale cpu --set data.train=70000
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def notes(recipe: Recipe) -> Mapping[str, str]:
             "He initialisation for the CNN, Glorot and orthogonal for the LSTM, variance-balanced on 256 training "
             "images for every layer that sees a broadcast vector; the paper gives none"
         )
-    if recipe.auxiliary and recipe.model == "clevr/multirn-rounds-h":
+    if recipe.auxiliary and recipe.model == "clevr/multirn-rounds":
         sentences["steps"] = "before each round a linear layer predicts the objects of that step of the program"
     return sentences
 
@@ -72,11 +72,11 @@ ROWS: Rows = {
     "film-pixels": _row("film-pixels", "FiLM: a CNN modulated by the question"),
     "multirn-no-bcn": _row("multirn-no-bcn", "256 objects, each alone with the question", "multirn-h", sizes=()),
     "multirn-h": _row("multirn-h", "equation 4 with 256 objects, no ReLU after the BCN", final_relu=False),
-    "multirn-rounds-h": _row(
-        "multirn-rounds-h",
+    "multirn-rounds": _row(
+        "multirn-rounds",
         "broadcast after asking, a round for each relation of a chain",
         "multirn-h",
-        model="clevr/multirn-rounds-h",
+        model="clevr/multirn-rounds",
         width=128,
         rounds=3,
     ).then(balanced),
