@@ -7,11 +7,14 @@ the next image.
 B images of a batch, c cells, T objects with A attributes and Q questions about each.
 """
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from bcn.data.dataset import IGNORE_INDEX, Batch
+from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset, Preprocessing
 
 CELL_STRIDE = 4
 """columns from one cell that is asked about to the next"""
@@ -46,3 +49,50 @@ def ask_about_objects(
         question=torch.from_numpy(np.concatenate([place_BQ2, kind_BQ[..., None]], axis=-1)).float(),
         kind=torch.from_numpy(kind_BQ),
     )
+
+
+class AnnotatedImages(Protocol):
+    """Images that are made together with what is known of their objects."""
+
+    name: str
+    preprocessing: Preprocessing
+
+    def __len__(self) -> int: ...
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray: ...
+
+    def checksum(self) -> str: ...
+
+    def label_objects(self, index: np.ndarray, grid: tuple[int, int]) -> tuple[Tensor, np.ndarray, np.ndarray]:
+        """Images, centres (B, T, 2) and attributes (B, T, A), as `ask_about_objects` takes them."""
+
+
+class PlaceDataset(Dataset):
+    """Object supervision: questions about the places of objects, and about what is there.
+
+    Args:
+        images: a training split.
+        grid: rows and columns of the cells that are asked about.
+        kinds: "exist", then the attributes.
+        answers: "no", "yes", then the values of all attributes.
+    """
+
+    def __init__(
+        self, images: AnnotatedImages, grid: tuple[int, int], kinds: tuple[str, ...], answers: tuple[str, ...]
+    ) -> None:
+        self.images, self.grid, self.kinds, self.answers = images, grid, kinds, answers
+        self.name, self.split, self.preprocessing = images.name, "objects", images.preprocessing
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
+        number = np.asarray(index, np.int64)
+        return ask_about_objects(*self.images.label_objects(number, self.grid), number, self.grid)
+
+    def order(self, epoch: int, *, seed: int) -> np.ndarray:
+        return self.images.order(epoch, seed=seed)
+
+    def checksum(self) -> str:
+        """That of the images: their scenes decide everything."""
+        return self.images.checksum()

@@ -55,10 +55,15 @@ def object_grid(name: str) -> tuple[int, int]:
     """Rows and columns of the map of objects that a model makes of an image of its size."""
     with torch.device("meta"):
         model = create_model(name)
-        if not isinstance(model, QuestionAnswerer) or not isinstance(model.answer, RelationModel):
+        if not isinstance(model, RelationModel | QuestionAnswerer) or not isinstance(reasoner(model), RelationModel):
             raise BcnError(f"{name} has no map of objects for auxiliary supervision: train with auxiliary=none")
         grid_rows, columns = model.features(torch.empty((1, *image_shape(name)))).shape[-2:]
     return grid_rows, columns
+
+
+def reasoner(model: nn.Module) -> RelationModel:
+    """The part of a model that sees the image and questions as numbers."""
+    return cast(RelationModel, model.answer if isinstance(model, QuestionAnswerer) else model)
 
 
 def count_rounds(recipe: Recipe) -> int:
@@ -81,7 +86,7 @@ def make_heads(recipe: Recipe, model: nn.Module, train: Dataset, objects: Datase
         targets = train[[0]].auxiliary
         assert targets is not None
         heads["referents"] = ReferentHead(
-            cast(QuestionAnswerer, model), roles=targets["role"].shape[-1], objects=math.prod(object_grid(recipe.model))
+            model, roles=targets["role"].shape[-1], objects=math.prod(object_grid(recipe.model))
         )
     return heads
 
@@ -120,7 +125,7 @@ def make_object_head(model: nn.Module, *, kinds: int, answers: int) -> RelationM
 
     What a linear layer can tell apart, g can as well, from its first layer on.
     """
-    encoder = cast(nn.Sequential, cast(RelationModel, model.answer).encoder)
+    encoder = cast(nn.Sequential, reasoner(model).encoder)
     channels = cast(nn.Conv2d, encoder[-1].conv).out_channels
     return RelationModel(encoder, GatherObject(kinds), nn.Linear(channels + kinds, answers))
 
@@ -147,9 +152,9 @@ class ReferentHead(nn.Module):
     n of them at once, by a linear layer beside the one that answers.
     """
 
-    def __init__(self, model: QuestionAnswerer, *, roles: int, objects: int) -> None:
+    def __init__(self, model: nn.Module, *, roles: int, objects: int) -> None:
         super().__init__()
-        answer = cast(RelationModel, model.answer)
+        answer = reasoner(model)
         relation = answer.relation
         self.steps = nn.ModuleList()
         if isinstance(relation, RoundsRelation):
@@ -167,7 +172,7 @@ class ReferentHead(nn.Module):
     @property
     def scoring_layer(self) -> nn.Module:
         """The layer that scores roles."""
-        relation = cast(RelationModel, self.model.answer).relation
+        relation = reasoner(self.model).relation
         if isinstance(relation, RoundsRelation):
             return relation.g
         return relation.g[-1] if isinstance(relation, MultiRelation) else self.score
@@ -179,9 +184,12 @@ class ReferentHead(nn.Module):
     def forward(
         self, image_BCHW: Tensor, question: Tensor | PackedQuestions, point_BT2: Tensor, *, answers: bool = True
     ) -> Scores:
-        answer = cast(RelationModel, self.model.answer)
+        answer = reasoner(self.model)
         relation, f = answer.relation, cast(nn.Sequential, answer.f)
-        map_BCHW, question_BQD = answer.features(image_BCHW), self.model.question_encoder(question)
+        model, map_BCHW = self.model, answer.features(image_BCHW)
+        question_BQD = cast(
+            Tensor, model.question_encoder(question) if isinstance(model, QuestionAnswerer) else question
+        )
         object_BT = cell_index(point_BT2.nan_to_num().clamp(0, 1 - 1e-6), *map_BCHW.shape[-2:])
         step_BQTS2 = None
         if isinstance(relation, MultiRelation):

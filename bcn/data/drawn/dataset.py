@@ -29,7 +29,7 @@ from bcn.data.drawn.drawing import draw
 from bcn.data.drawn.questions import ANSWERS, GROUPS, KINDS, Asker, Question
 from bcn.data.drawn.scene import COLOURS, LETTERS, MOST, SHAPES, Scene, make_scene
 from bcn.data.drawn.wording import all_words
-from bcn.data.places import ask_about_objects
+from bcn.data.places import PlaceDataset
 from bcn.data.random import RandomStream, fresh_indices
 from bcn.data.vqa.dataset import CLEVR_PREPROCESSING
 from bcn.data.vqa.vocabulary import PADDING, Vocabulary
@@ -119,8 +119,13 @@ class Drawn(Dataset):
         supervised.steps = steps
         return supervised
 
-    def object_supervision(self, grid: tuple[int, int]) -> "DrawnObjects":
-        return DrawnObjects(self, grid)
+    def object_supervision(self, grid: tuple[int, int]) -> PlaceDataset:
+        return PlaceDataset(self, grid, objects.KINDS, objects.ANSWERS)
+
+    def label_objects(self, index: np.ndarray, grid: tuple[int, int]) -> tuple[Tensor, np.ndarray, np.ndarray]:
+        samples = self.samples(index)
+        image_BCHW = torch.from_numpy(np.stack([sample.image for sample in samples]))
+        return image_BCHW, *objects.label_things([sample.scene for sample in samples])
 
     def checksum(self) -> str:
         """SHA-256 of scenes, questions and answers; pixels may differ between versions of Pillow."""
@@ -138,37 +143,6 @@ class Drawn(Dataset):
         picture = draw(scene, RandomStream(self.seed, self.split, index, stream=2))
         pixels = np.asarray(picture.resize((SIZE, SIZE), Image.Resampling.BILINEAR))
         return Sample(scene, pixels.transpose(2, 0, 1), self.questions(index))
-
-
-class DrawnObjects(Dataset):
-    """Object supervision: questions about the places of things, and about what is there.
-
-    Args:
-        images: a training split.
-        grid: rows and columns of the cells that are asked about.
-    """
-
-    kinds, answers = objects.KINDS, objects.ANSWERS
-
-    def __init__(self, images: Drawn, grid: tuple[int, int]) -> None:
-        self.images, self.grid = images, grid
-        self.name, self.split, self.preprocessing = images.name, "objects", images.preprocessing
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
-        samples = self.images.samples(index)
-        image_BCHW = torch.from_numpy(np.stack([sample.image for sample in samples]))
-        centre_BT2, value_BTA = objects.label_things([sample.scene for sample in samples])
-        return ask_about_objects(image_BCHW, centre_BT2, value_BTA, np.asarray(index, np.int64), self.grid)
-
-    def order(self, epoch: int, *, seed: int) -> np.ndarray:
-        return self.images.order(epoch, seed=seed)
-
-    def checksum(self) -> str:
-        """That of the images: their scenes decide everything."""
-        return self.images.checksum()
 
 
 def make_drawn(split: str, **options: Any) -> Drawn:

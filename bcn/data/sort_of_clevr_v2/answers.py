@@ -19,6 +19,9 @@ ON, OFF = 4, 8
 FAR = np.int32(1 << 14)
 """more than any squared distance"""
 
+Ends = tuple[np.ndarray, np.ndarray]
+"""x or y of two points; they broadcast against those that are compared with them"""
+
 
 class Answers(NamedTuple):
     """What can be asked about some objects or pairs of N scenes."""
@@ -96,10 +99,9 @@ def _between(
     x_KN: np.ndarray, y_KN: np.ndarray, others_PKN: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """How many others are in the box that two centres span; none may be on its border."""
-    sides_PKN = [(of_KN - of_KN[first][:, None]) * (of_KN - of_KN[second][:, None]) for of_KN in (x_KN, y_KN)]
-    inside_PKN = (sides_PKN[0] < 0) & (sides_PKN[1] < 0) & others_PKN
-    border_PKN = (sides_PKN[0] <= 0) & (sides_PKN[1] <= 0) & others_PKN & ~inside_PKN
-    return ZERO + inside_PKN.sum(axis=1, dtype=np.uint8), ~border_PKN.any(axis=1)
+    inside_PKN, border_PKN = place_in_box(x_KN, y_KN, _ends(x_KN, first, second), _ends(y_KN, first, second))
+    inside_PKN &= others_PKN
+    return ZERO + inside_PKN.sum(axis=1, dtype=np.uint8), ~(border_PKN & others_PKN).any(axis=1)
 
 
 def _line(
@@ -111,31 +113,58 @@ def _line(
     second: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Whether the segment between two centres goes through another object; one that it goes through is enough."""
-    x_PN, y_PN = x_KN[second] - x_KN[first], y_KN[second] - y_KN[first]
-    cross_PKN = (x_KN - x_KN[first][:, None]) * y_PN[:, None] - (y_KN - y_KN[first][:, None]) * x_PN[:, None]
-    length_P1N = square_KKN[first, second][:, None]
-    beside_PKN = abs(square_KKN[first] - square_KKN[second]) < length_P1N  # the foot is between the two
-    beside_PKN &= others_PKN
-    cross_PKN *= cross_PKN
-    on_PN = (beside_PKN & (cross_PKN <= ON**2 * length_P1N)).any(axis=1)
-    near_PN = (beside_PKN & (cross_PKN < OFF**2 * length_P1N)).any(axis=1)
+    sides = square_KKN[first], square_KKN[second], square_KKN[first, second][:, None]
+    ends_x, ends_y = _ends(x_KN, first, second), _ends(y_KN, first, second)
+    on_PKN, near_PKN = place_by_segment(x_KN, y_KN, ends_x, ends_y, sides)
+    on_PN, near_PN = (on_PKN & others_PKN).any(axis=1), (near_PKN & others_PKN).any(axis=1)
     return np.where(on_PN, YES, NO).astype(np.uint8), on_PN | ~near_PN
 
 
 def _obtuse(
     square_KKN: np.ndarray, others_PKN: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How many others make an obtuse triangle with two; no angle that decides it may be near to a right one.
+    """How many others make an obtuse triangle with two; no angle that decides it may be near to a right one."""
+    sides = square_KKN[first], square_KKN[second], square_KKN[first, second][:, None]
+    obtuse_PKN, acute_PKN = judge_triangle(*sides)
+    count_PN = (obtuse_PKN & others_PKN).sum(axis=1, dtype=np.uint8)
+    return ZERO + count_PN, (obtuse_PKN | acute_PKN | ~others_PKN).all(axis=1)
 
-    With squared sides, twice the scalar product at a corner is the sum of the two that meet there less the third.
+
+def _ends(of_KN: np.ndarray, first: np.ndarray, second: np.ndarray) -> Ends:
+    return of_KN[first][:, None], of_KN[second][:, None]
+
+
+def place_in_box(x: np.ndarray, y: np.ndarray, ends_x: Ends, ends_y: Ends) -> tuple[np.ndarray, np.ndarray]:
+    """Which points are in the box between two ends, and which on its border."""
+    side_x, side_y = ((at - a) * (at - b) for at, (a, b) in ((x, ends_x), (y, ends_y)))
+    inside = (side_x < 0) & (side_y < 0)
+    return inside, (side_x <= 0) & (side_y <= 0) & ~inside
+
+
+def place_by_segment(
+    x: np.ndarray, y: np.ndarray, ends_x: Ends, ends_y: Ends, sides: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which points are on the segment between two ends, and which less than OFF from it.
+
+    Args:
+        sides: squared distances of the points from both ends, and of the ends from each other.
     """
-    a_PKN, b_PKN, c_P1N = square_KKN[first], square_KKN[second], square_KKN[first, second][:, None]
-    obtuse_PKN, acute_PKN = np.zeros_like(others_PKN), np.ones_like(others_PKN)
-    for one, other, opposite in ((a_PKN, b_PKN, c_P1N), (a_PKN, c_P1N, b_PKN), (b_PKN, c_P1N, a_PKN)):
+    to_a, to_b, length = sides
+    cross = (x - ends_x[0]) * (ends_y[1] - ends_y[0]) - (y - ends_y[0]) * (ends_x[1] - ends_x[0])
+    beside = abs(to_a - to_b) < length  # the foot is between the two
+    cross *= cross
+    return beside & (cross <= ON**2 * length), beside & (cross < OFF**2 * length)
+
+
+def judge_triangle(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether a triangle of these squared sides is clearly obtuse, and whether it is clearly acute.
+
+    Twice the scalar product at a corner is the sum of the two that meet there less the third.
+    """
+    obtuse, acute = np.zeros((), dtype=bool), np.ones((), dtype=bool)
+    for one, other, opposite in ((a, b, c), (a, c, b), (b, c, a)):
         meeting = one + other
         twice = meeting - opposite
         clear = twice * twice >= 8 * meeting
-        obtuse_PKN |= clear & (twice < 0)
-        acute_PKN &= clear & (twice > 0)
-    count_PN = (obtuse_PKN & others_PKN).sum(axis=1, dtype=np.uint8)
-    return ZERO + count_PN, (obtuse_PKN | acute_PKN | ~others_PKN).all(axis=1)
+        obtuse, acute = obtuse | clear & (twice < 0), acute & clear & (twice > 0)
+    return obtuse, acute

@@ -35,6 +35,12 @@ class SortOfClevrV2States(SortOfClevrV2):
         objects_BNC, mask_BN = torch.from_numpy(object_vectors(scenes)), torch.from_numpy(scenes.present)
         return super().batch(index)._replace(objects=objects_BNC, mask=mask_BN)
 
+    def object_supervision(self, grid: tuple[int, int]) -> None:
+        """There are no pixels to find objects in."""
+
+    def referent_supervision(self, *, steps: int = 0) -> None:
+        """Nothing is left to be found."""
+
     def checksum(self) -> str:
         """SHA-256 of the checksum without states, in hexadecimal digits, and of all vectors, low bytes first."""
         digest = hashlib.sha256(super().checksum().encode())
