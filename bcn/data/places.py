@@ -32,10 +32,12 @@ def ask_about_objects(
         grid: rows and columns of cells.
     """
     rows, columns = grid
-    row, step = np.divmod(np.arange(rows * columns // CELL_STRIDE), columns // CELL_STRIDE)
-    column_Bc = CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE
+    in_row = -(-columns // CELL_STRIDE)
+    row, step = np.divmod(np.arange(rows * in_row), in_row)
+    column_Bc = (CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE) % columns
     cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
-    inside_BcT = (cell_Bc2[:, :, None] == np.floor(centre_BT2 * (columns, rows))[:, None]).all(-1)
+    of_object_BT2 = np.floor(centre_BT2.astype(np.float32) * np.array((columns, rows), np.float32))  # as a model does
+    inside_BcT = (cell_Bc2[:, :, None] == of_object_BT2[:, None]).all(-1)
     exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
     attribute_BTA = np.broadcast_to(np.arange(1, value_BTA.shape[2] + 1), value_BTA.shape)
     kind_BQ = np.concatenate([np.zeros_like(column_Bc), attribute_BTA.reshape(len(index), -1)], axis=1)

@@ -93,6 +93,8 @@ class Recipe:
     accumulate: int = 1
     """parts that a step trains one after the other, their gradients added up: less memory, and BatchNorm statistics of
     a part each"""
+    questions_per_image: int = 0
+    """questions about each image that a step trains, drawn anew each time; 0 is all of them"""
     mirror: bool = False
     """whether augmentation may mirror your own images, with "left" and "right" exchanged in questions and answers: not
     where letters are read, or a side is called otherwise"""
@@ -108,7 +110,14 @@ class Recipe:
 DESCRIPTIVE = ("paper",)
 """fields that describe a run and do not determine it: another wording is still the same run"""
 
-ADDED = {"precision": "float32", "accumulate": 1, "start": "", "mirror": False, "patience": 0}
+ADDED = {
+    "precision": "float32",
+    "accumulate": 1,
+    "questions_per_image": 0,
+    "start": "",
+    "mirror": False,
+    "patience": 0,
+}
 """fields that came later, and what all runs had before: with that a run keeps its name"""
 
 LARGEST_BATCH = 2**16
@@ -153,6 +162,10 @@ def check(recipe: Recipe) -> None:
         f"epochs={recipe.epochs}": (recipe.epochs >= 1, "1 and more"),
         f"curriculum_epochs={recipe.curriculum_epochs}": (recipe.curriculum_epochs >= 0, "0 and more"),
         f"patience={recipe.patience}": (recipe.patience >= 0, "0, which is off, and 1 and more"),
+        f"questions_per_image={recipe.questions_per_image}": (
+            recipe.questions_per_image >= 0,
+            "0, which is all, and more",
+        ),
         f"auxiliary.object_epochs={objects}": (0 <= objects <= recipe.epochs, f"0 to {recipe.epochs}, the epochs"),
         f"auxiliary.referent_epochs={referents}": (0 <= referents <= left, f"0 to {left}, the epochs that are left"),
         f"optim.lr={optim.lr}": (0 < optim.lr < infinity, "above 0"),

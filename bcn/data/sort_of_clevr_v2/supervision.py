@@ -50,13 +50,13 @@ def centres(scenes: Scenes) -> np.ndarray:
 
 def label_objects(scenes: Scenes, grid: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Centres and attributes, as `ask_about_objects` takes them, on a grid of so many rows and columns."""
-    centre_BK2, (rows, columns) = centres(scenes), grid
-    part_BK2 = (centre_BK2 * np.array([columns, rows], np.float32) % 1 * PARTS).astype(np.int64)
+    place_BK2, (rows, columns) = np.stack([scenes.x, scenes.y], axis=-1).astype(np.int64), grid
+    part_BK2 = (2 * place_BK2 + 1) * PARTS * np.array([columns, rows]) // (2 * SIDE) % PARTS
     first = [OBJECT_ANSWERS.index(value) for value in (SHAPES[0], COLOURS[0], "part 0", "part 0")]
     value_BK4 = np.stack([scenes.shape, scenes.colour, *np.moveaxis(part_BK2, -1, 0)], axis=-1).astype(np.int64)
     value_BK4 += np.array(first)
     value_BK4[~scenes.present] = IGNORE_INDEX
-    return centre_BK2, value_BK4
+    return centres(scenes), value_BK4
 
 
 def label_referents(scenes: Scenes, batch: Batch, steps: int) -> dict[str, Tensor]:
@@ -72,7 +72,7 @@ def label_referents(scenes: Scenes, batch: Batch, steps: int) -> dict[str, Tenso
     describe_P1, verify_P1, count_P1 = np.split(family_PF, 3, axis=1)
     role_PKR = np.stack(
         [
-            *np.moveaxis(named_PK2.any(axis=-1)[..., None] & family_PF[:, None], -1, 0),
+            *np.moveaxis(named_PK2.any(axis=-1, keepdims=True) & family_PF[:, None], -1, 0),
             named_PK2[..., 1],
             target_PK & verify_P1,
             target_PK & count_P1,
