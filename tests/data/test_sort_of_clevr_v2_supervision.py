@@ -123,9 +123,15 @@ def test_roles_and_steps_are_those_of_the_sentences() -> None:
                 role = {"verify": "found", "count": "counted", "describe": scene[index][3]}[family]
                 roles.add((index, ROLES.index(role)))
             assert {tuple(pair) for pair in role_TR.nonzero().tolist()} == roles, sentence
-            later = set() if "closest" in sentence or "furthest" in sentence else wanted
-            expected = {(index, 0, which) for which, index in enumerate(named)} | {(index, 1, 0) for index in later}
-            assert {tuple(place) for place in step_TS2.nonzero().tolist()} == expected, sentence
+            later = dict.fromkeys(wanted, 1.0)
+            if "closest" in sentence or "furthest" in sentence:
+                far = {index: square(scene[index], scene[named[0]]) ** 0.5 / 75 / 2**0.5 for index in range(len(scene))}
+                later = {index: 1 - far[index] if "closest" in sentence else far[index] for index in far}
+                del later[named[0]]
+            expected = {(index, 0, which): 1.0 for which, index in enumerate(named)}
+            expected |= {(index, 1, 0): share for index, share in later.items()}
+            found = {tuple(place): float(step_TS2[tuple(place)]) for place in step_TS2.nonzero().tolist()}
+            assert found == pytest.approx(expected), sentence
     assert len(kinds) >= 9
 
 

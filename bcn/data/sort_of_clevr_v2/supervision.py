@@ -6,8 +6,8 @@ of its cell a centre is, across and down. Distances are compared to two pixels, 
 Referent supervision labels the objects of each question: those that it names, and its targets. "Closest" and "furthest"
 have the object at that distance, counts have what they count, "line" has what is on the segment; a question of yes or
 no about one object has that object where the answer is yes. The first step of a question is what it names, in the order
-of its names, the others are its targets. The closest and the furthest are no step: to know them, an object has to be
-told first how far the others are.
+of its names, the others are its targets. Which object is the closest or the furthest is known only after an object has
+been told how far the others are: there the other steps have how near or how far an object is, from 0 to 1.
 
 B images, K objects in each, Q questions about it, P of which are asked, of D bits; R roles, S steps.
 """
@@ -37,8 +37,7 @@ DESCRIBE, VERIFY, COUNT = FAMILIES
 ROLES = ("named to describe", "named to verify", "named to count", "second", "found", "counted", *SHAPES)
 """what an object can be in a question: named in one of a family, named second, a target of a family; a target to
 describe is a square or a circle"""
-COMPARED = [KINDS.index(kind) for kind in ("closest", "furthest")]
-"""kinds whose target depends on all other objects"""
+DIAGONAL = SIDE * 2**0.5
 GRID_G2 = np.stack(np.meshgrid(*2 * [np.linspace(0.1, 0.9, 5, dtype=np.float32)]), axis=-1).reshape(-1, 2)
 """points of which one stands for the ground"""
 
@@ -80,9 +79,8 @@ def label_referents(scenes: Scenes, batch: Batch, steps: int) -> dict[str, Tenso
         ],
         axis=-1,
     )
-    compared_P: np.ndarray = np.asarray(np.isin(kind_P, COMPARED))
-    on_the_way_PK = target_PK & ~compared_P[:, None]
-    later_PK2 = np.stack([on_the_way_PK, np.zeros_like(on_the_way_PK)], axis=-1)
+    later_PK = _targets_on_the_way(asked, named_PK2, kind_P, target_PK)
+    later_PK2 = np.stack([later_PK, np.zeros_like(later_PK)], axis=-1)
     step_PKS2 = np.stack([named_PK2, *[later_PK2] * (steps - 1)], axis=2)[:, :, :steps]
 
     def of_all(label_PK: np.ndarray) -> Tensor:
@@ -145,4 +143,17 @@ def _targets(scenes: Scenes, named_PK2: np.ndarray, kind_P: np.ndarray) -> np.nd
         "obtuse": other_PK & judge_triangle(*sides)[0],
     }
     chosen_PK: np.ndarray = np.stack([targets_PK[kind] for kind in KINDS])[kind_P, np.arange(len(kind_P))]
+    return chosen_PK
+
+
+def _targets_on_the_way(scenes: Scenes, named_PK2: np.ndarray, kind_P: np.ndarray, target_PK: np.ndarray) -> np.ndarray:
+    """Targets before the last round: (P, K), how near the others are to what is compared, how far, or the targets."""
+    x_PK, y_PK = scenes.x.astype(np.int64), scenes.y.astype(np.int64)
+    distance_PK = np.sqrt(_ends(x_PK, y_PK, named_PK2).square[0]) / DIAGONAL
+    other_PK = scenes.present & ~named_PK2.any(axis=-1)
+    chosen_PK: np.ndarray = np.select(
+        [kind_P[:, None] == KINDS.index("closest"), kind_P[:, None] == KINDS.index("furthest")],
+        [(1 - distance_PK) * other_PK, distance_PK * other_PK],
+        target_PK,
+    ).astype(np.float32)
     return chosen_PK

@@ -45,8 +45,10 @@ def balanced(recipe: Recipe, scale: Scale) -> Recipe:
 
 def in_rounds(recipe: Recipe, scale: Scale) -> Recipe:
     """A balanced start, without which broadcasting after asking stays on its plateau; more and smaller steps."""
-    shorter = recipe if scale == "smoke" else replace(recipe, batch_size=16, auxiliary=Auxiliary(4, 1))
-    return balanced(shorter, scale)
+    followed = balanced(recipe, scale)
+    if scale != "cpu":
+        return followed
+    return replace(followed, batch_size=16, epochs=14, auxiliary=Auxiliary(object_epochs=4, referent_epochs=1))
 
 
 def notes(recipe: Recipe) -> Mapping[str, str]:
