@@ -18,9 +18,13 @@ from bcn.models.relation_model import Flattened, RelationModel
 IMAGE = (3, 75, 75)
 
 
-def encoder(*, last_stride: int = 2) -> nn.Sequential:
-    """Four blocks of 24: 75x75 pixels become 5x5 objects, or 10x10 where the last stride is 1 (CNN_h)."""
-    return blocks(3, (24, 24, 24, 24), last_stride=last_stride)
+CHANNELS = (24, 24, 24, 24)
+"""of the blocks of the CNN"""
+
+
+def encoder(channels: Sequence[int] = CHANNELS, *, last_stride: int = 2) -> nn.Sequential:
+    """Four blocks: 75x75 pixels become 5x5 objects, or 10x10 where the last stride is 1 (CNN_h)."""
+    return blocks(3, channels, last_stride=last_stride)
 
 
 def _multirn(
@@ -121,14 +125,22 @@ def multirn_h(
 
 
 def _rounds(
-    last_stride: int, width: int, rounds: int, planes: str, origin: str, question_dim: int, num_answers: int
+    last_stride: int,
+    channels: Sequence[int],
+    width: int,
+    rounds: int,
+    planes: str,
+    origin: str,
+    question_dim: int,
+    num_answers: int,
 ) -> RelationModel:
-    relation = RoundsRelation(24, question_dim, width, rounds=rounds, planes=planes, origin=origin)
-    return RelationModel(encoder(last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
+    relation = RoundsRelation(channels[-1], question_dim, width, rounds=rounds, planes=planes, origin=origin)
+    return RelationModel(encoder(channels, last_stride=last_stride), relation, mlp(width, 256, 256, num_answers))
 
 
 @register("sort-of-clevr/multirn-rounds", image=IMAGE)
 def multirn_rounds(
+    channels: tuple[int, ...] = CHANNELS,
     width: int = 96,
     rounds: int = 2,
     planes: str = "xyr",
@@ -137,11 +149,12 @@ def multirn_rounds(
     num_answers: int = 10,
 ) -> RelationModel:
     """Ours: broadcast after asking, 25 objects."""
-    return _rounds(2, width, rounds, planes, origin, question_dim, num_answers)
+    return _rounds(2, channels, width, rounds, planes, origin, question_dim, num_answers)
 
 
 @register("sort-of-clevr/multirn-rounds-h", image=IMAGE)
 def multirn_rounds_h(
+    channels: tuple[int, ...] = CHANNELS,
     width: int = 96,
     rounds: int = 2,
     planes: str = "xyr",
@@ -150,4 +163,4 @@ def multirn_rounds_h(
     num_answers: int = 10,
 ) -> RelationModel:
     """Ours: broadcast after asking, 100 objects."""
-    return _rounds(1, width, rounds, planes, origin, question_dim, num_answers)
+    return _rounds(1, channels, width, rounds, planes, origin, question_dim, num_answers)

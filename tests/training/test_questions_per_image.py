@@ -18,7 +18,7 @@ from bcn.training.splits import Splits
 
 
 def wild(most: int) -> Recipe:
-    recipe = find_recipe("wild/multirn-rounds-h-supervised-wild", "smoke")
+    recipe = find_recipe("wild/multirn-wild", "smoke")
     return replace(recipe, questions_per_image=most, data=replace(recipe.data, tests=()), batch_size=4)
 
 

@@ -1,7 +1,10 @@
 """Ours: weights that hold in the wild, trained on varied pictures of 2 to 8 objects that never repeat.
 
 As the leaderboard's rows but for the pictures and the time: steps for about 150 minutes of one core, or 60 ("-hour").
-Rows "-supervised" have auxiliary supervision from the scenes too, and the optimiser that it was found with.
+
+The row "multirn-wild" has auxiliary supervision from the scenes too, a wider CNN, and steps of more images with fewer
+questions about each. With 24 channels and six epochs of object supervision squares and circles were told apart in
+half of the cases, and nothing that depends on them was learned.
 """
 
 from dataclasses import replace
@@ -27,36 +30,50 @@ LENGTHS = {
     "multirn-h-wild-hour": Length(23, 1),
     "multirn-rounds-wild": Length(112, 0),
     "multirn-rounds-wild-hour": Length(45, 0),
-    "multirn-rounds-h-supervised-wild": Length(19, 0),
 }
-SUPERVISED = Optim("adam", 1e-3, schedule="warmup-cosine", warmup=0.05, clip_norm=10.0, ema_decay=0.999)
-WIDTH = 128
-"""of rounds with supervision: one that fused loops and eight roles divide"""
+SUPERVISED_ROW = "multirn-wild"
 
 
 def _row(row: str, length: Length) -> Row:
-    start, _, ending = row.partition("-wild")
-    model = start.removesuffix("-supervised")
-    supervised, entrant = start != model, IMAGES[model]
+    model, _, ending = row.partition("-wild")
+    entrant = IMAGES[model]
     fields: dict[str, Any] = {
         "data": V2_VARIED,
         "epochs": length.epochs,
-        "arguments": {**entrant.arguments, **ARGUMENTS, **({"width": WIDTH} if supervised else {})},
+        "arguments": {**entrant.arguments, **ARGUMENTS},
         "initialisation": entrant.initialisation,
     }
 
     def at_scale(recipe: Recipe, scale: Scale) -> Recipe:
         """The same at `cpu` and `paper`."""
         followed = protocol(recipe.model, scale=scale, **fields)
-        if supervised:
-            auxiliary = Auxiliary(6, 1) if scale != "smoke" else Auxiliary(1, 1)
-            followed = replace(followed, optim=SUPERVISED, auxiliary=auxiliary, epochs=max(3, followed.epochs))
         return replace(followed, name=f"wild/{row}", curriculum_epochs=min(length.curriculum, followed.epochs - 1))
 
-    how = "varied pictures and their scenes" if supervised else "varied pictures"
-    about = f"{entrant.about}; {how}, {BUDGET_MINUTES[f'-wild{ending}']} CPU minutes"
+    about = f"{entrant.about}; varied pictures, {BUDGET_MINUTES[f'-wild{ending}']} CPU minutes"
     published = at_scale(protocol(f"sort-of-clevr/{model}", scale="paper", **fields), "paper")
     return Row(about, published, at_scale, (), lambda recipe: {})
 
 
+def _supervise(recipe: Recipe, scale: Scale) -> Recipe:
+    arguments = {**ARGUMENTS, "channels": (32, 64, 64, 64), "width": 64}
+    followed = replace(recipe, name=f"wild/{SUPERVISED_ROW}", arguments=tuple(arguments.items()))
+    if scale == "smoke":
+        return replace(followed, epochs=3, auxiliary=Auxiliary(object_epochs=1, referent_epochs=1))
+    return replace(
+        followed,
+        data=replace(recipe.data, train=24_000),
+        optim=Optim("adam", 2e-3, schedule="warmup-cosine", warmup=0.05, clip_norm=10.0, ema_decay=0.999),
+        batch_size=24,
+        questions_per_image=12,
+        epochs=56,
+        auxiliary=Auxiliary(object_epochs=12, referent_epochs=2),
+    )
+
+
 ROWS: Rows = {row: _row(row, length) for row, length in LENGTHS.items()}
+_SUPERVISED = _row("multirn-rounds-h-wild", Length(56, 0)).then(_supervise)
+ROWS[SUPERVISED_ROW] = replace(
+    _SUPERVISED,
+    about="broadcast after asking, 100 objects; varied pictures and their scenes, 150 CPU minutes",
+    published=_SUPERVISED.recipe("paper"),
+)
