@@ -2,7 +2,7 @@
 
 A question is three numbers: x and y in units of the image's width and height, and which kind it is: 0 whether an
 object's centre is in a cell, a further one for each attribute. Every fourth cell of a grid is asked about, others in
-the next image.
+the next image. In which fifth of its cell a centre is, across and down, can be among the attributes: relations need it.
 
 B images of a batch, c cells, T objects with A attributes and Q questions about each.
 """
@@ -18,6 +18,30 @@ from bcn.data.dataset import IGNORE_INDEX, Batch, Dataset, Preprocessing
 
 CELL_STRIDE = 4
 """columns from one cell that is asked about to the next"""
+PARTS = 5
+"""of a cell that a centre may be in, across and down"""
+ROUNDING = 1e-4
+"""of a cell: a centre on the border of two parts is in the second"""
+PART_KINDS = ("column", "row")
+PART_ANSWERS = tuple(f"part {part}" for part in range(PARTS))
+
+
+def locate_in_cell(centre_BT2: np.ndarray, grid: tuple[int, int]) -> np.ndarray:
+    """The part of its cell that each centre is in, across and down: (B, T, 2).
+
+    >>> locate_in_cell(np.array([[[0.0, 0.99], [0.3, 0.5]]]), (2, 4)).tolist()
+    [[[0, 4], [1, 0]]]
+    """
+    place_BT2 = _in_cells(centre_BT2, grid)
+    within_BT2 = place_BT2 - np.floor(place_BT2) + ROUNDING
+    part_BT2: np.ndarray = np.minimum(within_BT2 * PARTS, PARTS - 1).astype(np.int64)
+    return part_BT2
+
+
+def _in_cells(centre_BT2: np.ndarray, grid: tuple[int, int]) -> np.ndarray:
+    """x and y in columns and rows, in the precision of a model."""
+    rows, columns = grid
+    return centre_BT2.astype(np.float32) * np.array((columns, rows), np.float32)
 
 
 def ask_about_objects(
@@ -36,7 +60,7 @@ def ask_about_objects(
     row, step = np.divmod(np.arange(rows * in_row), in_row)
     column_Bc = (CELL_STRIDE * step + (index[:, None] + row) % CELL_STRIDE) % columns
     cell_Bc2 = np.stack([column_Bc, np.broadcast_to(row, column_Bc.shape)], axis=-1)
-    of_object_BT2 = np.floor(centre_BT2.astype(np.float32) * np.array((columns, rows), np.float32))  # as a model does
+    of_object_BT2 = np.floor(_in_cells(centre_BT2, grid))
     inside_BcT = (cell_Bc2[:, :, None] == of_object_BT2[:, None]).all(-1)
     exists_Bc = (inside_BcT & (value_BTA[:, None, :, 0] != IGNORE_INDEX)).any(-1)
     attribute_BTA = np.broadcast_to(np.arange(1, value_BTA.shape[2] + 1), value_BTA.shape)

@@ -81,7 +81,7 @@ def test_auxiliary_supervision_of_a_stream_is_of_its_scenes(stream: "ClevrStream
                 assert role_BQTR[row, column, :, 0].sum() == counted
         cells = objects.question[row, :, 2] == 0
         assert 0 <= (objects.answer[row][cells] == 1).sum() <= len(pixels)
-        known = objects.answer[row][~cells].reshape(-1, 4)
+        known = objects.answer[row][~cells].reshape(-1, 6)
         assert (known[:, 0] >= 0).sum() == len(pixels)
 
 

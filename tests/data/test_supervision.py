@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,11 @@ def test_object_supervision_asks_what_is_where(made: Path, grid: tuple[int, int]
                 cells.add((row % 4, column, line))
             elif answer >= 0:
                 (at,) = (at for at in objects if abs(at[0] - 480 * x) + abs(at[1] - 320 * y) < 0.01)
-                assert dataset.answers[answer] == objects[at][name]
+                parts = {"column": Fraction(at[0] * grid[1], 480), "row": Fraction(at[1] * grid[0], 320)}
+                expected = f"part {int(parts[name] % 1 * 5)}" if name in parts else objects[at][name]
+                assert dataset.answers[answer] == expected
                 asked.add((at, name))
-        assert len(asked) == 4 * len(objects)
+        assert len(asked) == 6 * len(objects)
     assert len(cells) == grid[0] * grid[1]  # four images in a row ask about every cell once
     assert batch.kind.equal(batch.question[..., 2].long())
 

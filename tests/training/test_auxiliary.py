@@ -333,7 +333,7 @@ def test_models_without_objects_and_data_without_scenes_are_refused(made: Path, 
     blind = replace(supervised(1, 1), model="clevr/lstm", augment=False, auxiliary=auxiliary)
     refused(blind, made, "clevr/lstm .*auxiliary=none")
     mlp = replace(find_recipe("table3/mlp", "smoke"), auxiliary=auxiliary)
-    refused(mlp, made, "sort-of-clevr/mlp .*auxiliary=none")
+    refused(mlp, made, "sort-of-clevr-v1 .*auxiliary=none")
     refused(replace(mlp, model="clevr/multirn"), made, "sort-of-clevr-v1 .*auxiliary=none")
 
 

@@ -146,9 +146,9 @@ class ObjectStream(Dataset):
 
     def batch(self, index: Sequence[int] | np.ndarray) -> Batch:
         samples = self.base._make(index)
-        centre_BT2, value_BT4 = label_objects([sample.scene for sample in samples], MOST)
+        centre_BT2, value_BT6 = label_objects([sample.scene for sample in samples], MOST, self.grid)
         image_BCHW = torch.from_numpy(np.stack([sample.image for sample in samples]))
-        return ask_about_objects(image_BCHW, centre_BT2, value_BT4, np.asarray(index, np.int64), self.grid)
+        return ask_about_objects(image_BCHW, centre_BT2, value_BT6, np.asarray(index, np.int64), self.grid)
 
     def order(self, epoch: int, *, seed: int) -> np.ndarray:
         return self.base.order(epoch, seed=seed)

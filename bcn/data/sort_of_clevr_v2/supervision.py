@@ -19,15 +19,14 @@ import torch
 from torch import Tensor
 
 from bcn.data.dataset import IGNORE_INDEX, Batch
+from bcn.data.places import PART_ANSWERS, PART_KINDS, locate_in_cell
 from bcn.data.sort_of_clevr.scene import COLOURS, MIDDLE, SHAPES, SIDE
 from bcn.data.sort_of_clevr_v2.answers import judge_triangle, place_by_segment, place_in_box
 from bcn.data.sort_of_clevr_v2.questions import FIRST, KINDS, SECOND
 from bcn.data.sort_of_clevr_v2.scene import Scenes
 
-PARTS = 5
-"""of a cell that a centre may be in, across and down"""
-OBJECT_KINDS = ("exist", "shape", "colour", "column", "row")
-OBJECT_ANSWERS = ("no", "yes", *SHAPES, *COLOURS, *(f"part {part}" for part in range(PARTS)))
+OBJECT_KINDS = ("exist", "shape", "colour", *PART_KINDS)
+OBJECT_ANSWERS = ("no", "yes", *SHAPES, *COLOURS, *PART_ANSWERS)
 FAMILIES = tuple(
     [KINDS.index(kind) for kind in family]
     for family in (("shape", "closest", "furthest"), ("left", "above", "line"), ("count", "between", "obtuse"))
@@ -49,13 +48,12 @@ def centres(scenes: Scenes) -> np.ndarray:
 
 def label_objects(scenes: Scenes, grid: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Centres and attributes, as `ask_about_objects` takes them, on a grid of so many rows and columns."""
-    place_BK2, (rows, columns) = np.stack([scenes.x, scenes.y], axis=-1).astype(np.int64), grid
-    part_BK2 = (2 * place_BK2 + 1) * PARTS * np.array([columns, rows]) // (2 * SIDE) % PARTS
-    first = [OBJECT_ANSWERS.index(value) for value in (SHAPES[0], COLOURS[0], "part 0", "part 0")]
-    value_BK4 = np.stack([scenes.shape, scenes.colour, *np.moveaxis(part_BK2, -1, 0)], axis=-1).astype(np.int64)
-    value_BK4 += np.array(first)
+    centre_BK2 = centres(scenes)
+    across_BK, down_BK = np.moveaxis(locate_in_cell(centre_BK2, grid), -1, 0)
+    value_BK4 = np.stack([scenes.shape, scenes.colour, across_BK, down_BK], axis=-1).astype(np.int64)
+    value_BK4 += [OBJECT_ANSWERS.index(value) for value in (SHAPES[0], COLOURS[0], *2 * PART_ANSWERS[:1])]
     value_BK4[~scenes.present] = IGNORE_INDEX
-    return centres(scenes), value_BK4
+    return centre_BK2, value_BK4
 
 
 def label_referents(scenes: Scenes, batch: Batch, steps: int) -> dict[str, Tensor]:

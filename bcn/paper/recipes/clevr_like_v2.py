@@ -12,7 +12,7 @@ from bcn.paper.recipes import table4
 from bcn.paper.recipes.row import Row, Rows
 from bcn.training.recipe import Auxiliary, Optim, Recipe, Scale
 
-IMAGES = {"smoke": 4, "cpu": 20_000, "paper": 70_000}
+IMAGES = {"smoke": 4, "cpu": 40_000, "paper": 70_000}
 """to train on; CLEVR has 70,000"""
 BATCH = {"smoke": 2, "cpu": 32, "paper": 64}
 """images with all ten questions of each, over all ranks together"""
@@ -24,7 +24,11 @@ def on_v2(recipe: Recipe, scale: Scale) -> Recipe:
     """Table 4's recipe on the other questions, in larger batches."""
     scaled = table4.at_scale(recipe, scale)
     data = replace(scaled.data, name="clevr-like-v2", train=IMAGES[scale])
-    return replace(scaled, data=data, word_embeddings="random", batch_size=BATCH[scale])
+    followed = replace(scaled, data=data, word_embeddings="random", batch_size=BATCH[scale])
+    if scale != "cpu" or not followed.auxiliary:
+        return followed
+    auxiliary = Auxiliary(object_epochs=3, referent_epochs=1)
+    return replace(followed, epochs=auxiliary.epochs + 6, auxiliary=auxiliary)
 
 
 def from_answers(recipe: Recipe, scale: Scale) -> Recipe:
@@ -48,7 +52,7 @@ def in_rounds(recipe: Recipe, scale: Scale) -> Recipe:
     followed = balanced(recipe, scale)
     if scale != "cpu":
         return followed
-    return replace(followed, batch_size=16, epochs=14, auxiliary=Auxiliary(object_epochs=4, referent_epochs=1))
+    return replace(followed, batch_size=16, epochs=12)
 
 
 def notes(recipe: Recipe) -> Mapping[str, str]:
