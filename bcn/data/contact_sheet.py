@@ -15,7 +15,7 @@ QUESTIONS = 4
 
 
 def contact_sheet(dataset: Dataset, images: int, *, columns: int = 6) -> Image.Image:
-    """The first `images`, each above its class or some of its questions, with a cross on its centre where known."""
+    """The first `images`, each above its class or some of its questions, with its centre or boxes where known."""
     batch = dataset[np.arange(min(images, len(dataset)))]
     count, _, height, width = batch.image.shape
     scale = -(-MIN_WIDTH // width)
@@ -39,9 +39,14 @@ def _enlarge(batch: Batch, index: int, scale: int) -> Image.Image:
     pixels_HWC = batch.image[index].permute(1, 2, 0).numpy()
     image = Image.fromarray(pixels_HWC if pixels_HWC.shape[2] == 3 else pixels_HWC[..., 0]).convert("RGB")
     image = image.resize((image.width * scale, image.height * scale), Image.Resampling.NEAREST)
+    pen = ImageDraw.Draw(image)
+    if batch.box is not None:
+        for box in batch.box[index][~batch.box[index].isnan().any(-1)].tolist():
+            pen.rectangle(
+                [side * edge for side, edge in zip((*image.size, *image.size), box, strict=True)], outline="red"
+            )
     if batch.centre is not None:
         x, y = (batch.centre[index].numpy() * image.size).tolist()
-        pen = ImageDraw.Draw(image)
         pen.line([x - 5, y, x + 5, y], fill="red")
         pen.line([x, y - 5, x, y + 5], fill="red")
     return image
@@ -51,7 +56,8 @@ def caption(dataset: Dataset, batch: Batch, index: int, letters: int) -> list[st
     """The class of an image, or some of its questions with their answers, in lines of at most `letters`."""
     answer_Q = batch.answer[index]
     if batch.question is None:
-        return [f"{index}: {', '.join(dataset.answers[answer] for answer in answer_Q.unique().tolist())}"]
+        shown = answer_Q[answer_Q >= 0].unique().tolist()
+        return [f"{index}: {', '.join(dataset.answers[answer] for answer in shown)}"]
     question_QD = batch.question[index]
     asked = question_QD.any(dim=1).nonzero()[:, 0].tolist()  # the others are padding
     lines = []

@@ -63,6 +63,9 @@ class Batch(NamedTuple):
     """(B, N, C) float, the objects of an image as vectors, for models that take them instead of pixels"""
     mask: Tensor | None = None
     """(B, N) bool, which of them are there, at least one of an image; the others are padding"""
+    box: Tensor | None = None
+    """(B, h, w, 4) left, top, right and bottom of the object whose centre is in each of h x w cells, in units of the
+    image's width and height, where the answers are the classes of these objects, row by row; NaN where there is none"""
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,9 @@ def export_dataset(dataset: Dataset, to: str, out: Path) -> list[Path]:
     """
     if to not in FORMATS:
         raise BcnError(f"--to {to}: accepted are {', '.join(FORMATS)}")
-    if dataset.dense:
-        raise BcnError(
-            f"{dataset.name} has a class for every pixel, which none of the formats takes: export another one"
-        )
+    if dataset.dense or "box" in dataset[0]:
+        kept = "a class for every pixel" if dataset.dense else "boxes"
+        raise BcnError(f"{dataset.name} has {kept}, which none of the formats takes: export another one")
     try:
         make_directory(out)
         return FORMATS[to](dataset, out)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from bcn.data import stl10
 from bcn.data.cache import cached_parts
+from bcn.data.clevr_like import box_dataset
 from bcn.data.clevr_like.stream import CLEVR_STREAM, open_stream
 from bcn.data.clevr_like.supervision import open_annotated
 from bcn.data.dataset import Dataset
@@ -147,6 +148,14 @@ DATASETS: dict[str, Entry] = {
         masks.make_digit_masks,
         ("data", "seed"),
         lambda _: cached_parts(masks.IMAGES),
+    ),
+    box_dataset.NAME: Entry(
+        "images of clevr-like with the boxes of their objects",
+        "generated once",
+        tuple(box_dataset.SPLITS),
+        box_dataset.make_clevr_boxes,
+        ("seed",),
+        lambda _: cached_parts(box_dataset.NAME),
     ),
     "affine-mnist-v1": Entry(
         "digits in 40x40, made with affNIST's ranges",

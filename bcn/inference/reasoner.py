@@ -20,6 +20,7 @@ from bcn.inference.answer import Answer
 from bcn.inference.broadcast import Broadcast, Output, find_rounds, forward_with_broadcast, pool
 from bcn.inference.coding import CODINGS, find_coding
 from bcn.inference.shipped import locate_weights
+from bcn.models.centre_net import CentreNet
 from bcn.models.object_model import ObjectModel
 from bcn.models.registry import image_shape
 from bcn.models.unet import UNet
@@ -44,8 +45,9 @@ class Reasoner:
     def __init__(self, name: str, model: nn.Module, description: dict[str, Any]) -> None:
         if isinstance(model, ObjectModel):
             raise BcnError(f"{name} takes the objects of a scene and not its image: give weights of a model of images")
-        if isinstance(model, UNet):
-            raise BcnError(f"{name} gives masks and no answers: use `bcn.training.weights.load_model`")
+        for kind, given in ((UNet, "masks"), (CentreNet, "boxes")):
+            if isinstance(model, kind):
+                raise BcnError(f"{name} gives {given} and no answers: use `bcn.training.weights.load_model`")
         self.name, self.model, self.description = name, model.eval(), description
         self.family = str(description["model"]).split("/")[0]
         self.answers: tuple[str, ...] = tuple(description["answers"])

@@ -10,3 +10,4 @@ from bcn.models import clevr as clevr  # isort: skip
 from bcn.models import drawn as drawn  # isort: skip
 from bcn.models import drop_in as drop_in  # isort: skip
 from bcn.models import unet as unet  # isort: skip
+from bcn.models import centre_net as centre_net  # isort: skip

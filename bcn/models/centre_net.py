@@ -1,27 +1,33 @@
-"""A detector of objects as points (CenterNet, Zhou et al., 2019), small, with room for a BCN. Not in the paper.
+"""A detector of objects as points (CenterNet, Zhou et al., 2019), small, with and without a BCN. Not in the paper.
 
-B images, C channels, H x W cells of the map, A classes, T objects of an image.
+B images of C channels, H x W = n cells of the map, A classes, T objects found in an image.
 """
-
-from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.layers.baselines.conv_block import Block
-from bcn.models.blocks import blocks, channels_last
+from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.rows import rows
+from bcn.models.blocks import Broadcasting, blocks, channels_last
+from bcn.models.registry import register
 
+IMAGE = (3, 128, 128)
+NUM_CLASSES = 3
 WIDTH = 64
+SIDE_SCALE = 5.0
+"""sides of boxes are predicted in units of a fifth of the image"""
 
 
 class CentreNet(nn.Module):
-    """For each cell a logit per class, whether an object's centre lies in it, and the box: (B, A + 4, H, W).
+    """For each cell a logit per class, whether an object's centre lies in it, (B, n, A), and the box, (B, n, 4).
 
-    The four are where in the cell the centre lies, from 0 to 1, and width and height in units of a fifth of the image.
+    The four are where in the cell the centre lies, across and down, and width and height times five.
 
-    >>> CentreNet(3, nn.Identity())(torch.rand(2, 3, 128, 128)).shape
-    torch.Size([2, 7, 32, 32])
+    >>> logits, box = CentreNet(3, nn.Identity())(torch.rand(2, 3, 128, 128))
+    >>> logits.shape, box.shape
+    (torch.Size([2, 1024, 3]), torch.Size([2, 1024, 4]))
 
     Args:
         middle: between the CNN and the last convolutions, at 64 channels: `nn.Identity()` or a `BroadcastBlock`.
@@ -29,54 +35,81 @@ class CentreNet(nn.Module):
 
     def __init__(self, num_classes: int, middle: nn.Module) -> None:
         super().__init__()
+        self.num_classes = num_classes
         self.before = nn.Sequential(*blocks(3, (32, WIDTH)), Block(WIDTH, WIDTH))
         self.middle, self.after = middle, Block(WIDTH, WIDTH)
         self.head = nn.Conv2d(WIDTH, num_classes + 4, 1)
         nn.init.constant_(self.head.bias[:num_classes], -4.0)  # type: ignore[index]  # most cells have no centre
 
-    def forward(self, image_BCHW: Tensor) -> Tensor:
-        output_BAHW: Tensor = self.head(self.after(self.middle(self.before(channels_last(image_BCHW)))))
-        return output_BAHW
+    @property
+    def broadcast(self) -> BroadcastConv | None:
+        return self.middle.broadcast if isinstance(self.middle, Broadcasting) else None
+
+    def features(self, image_BCHW: Tensor) -> Tensor:
+        """The map that the BCN sees, where there is one."""
+        map_BCHW: Tensor = self.before(channels_last(image_BCHW))
+        return map_BCHW
+
+    def forward(self, image_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+        output_BnC = rows(self.head(self.after(self.middle(self.features(image_BCHW)))))
+        logits_BnA, box_Bn4 = output_BnC.split((self.num_classes, 4), dim=2)
+        return logits_BnA, box_Bn4
 
 
-def detection_loss(output_BAHW: Tensor, boxes: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
-    """Focal loss of the centres, equation 1 of CenterNet, and L1 loss of the boxes; the mean over objects.
+def detection_loss(logits_BnA: Tensor, box_Bn4: Tensor, label_Bn: Tensor, true_BHW4: Tensor) -> Tensor:
+    """Focal loss of the centres, equation 1 of CenterNet, and L1 loss of the boxes, summed.
 
     Args:
-        boxes: of each image (T, 4), left, top, right and bottom in units of its sides.
-        labels: of each image (T,), the class of each.
+        label_Bn: the class where the centre of an object is, negative where there is none.
+        true_BHW4: its box, left, top, right and bottom in units of the image's sides.
     """
-    classes, size = output_BAHW.shape[1] - 4, output_BAHW.shape[2:]
-    heat_BAHW, loss = torch.zeros_like(output_BAHW[:, :classes]), output_BAHW.new_zeros(())
-    row_H1, column_W = torch.arange(size[0])[:, None], torch.arange(size[1])
-    for image, (box_T4, label_T) in enumerate(zip(boxes, labels, strict=True)):
-        side_T2 = box_T4[:, 2:] - box_T4[:, :2]
-        centre_T2 = (box_T4[:, :2] + side_T2 / 2) * torch.tensor([size[1], size[0]])
-        cell_T2 = centre_T2.floor().long()
-        sigma_T = (side_T2.amin(dim=1) * size[1] / 6).clamp(min=0.6)
-        for (column, row), label, sigma in zip(cell_T2.tolist(), label_T.tolist(), sigma_T.tolist(), strict=True):
-            bump_HW = torch.exp(-((row_H1 - row) ** 2 + (column_W - column) ** 2) / (2 * sigma**2))
-            heat_BAHW[image, label] = heat_BAHW[image, label].maximum(bump_HW)
-        given_T4 = output_BAHW[image, classes:, cell_T2[:, 1], cell_T2[:, 0]].T
-        loss = loss + F.l1_loss(given_T4, torch.cat([centre_T2 - cell_T2, 5 * side_T2], dim=1), reduction="sum")
-    logit_BAHW, centre_BAHW = output_BAHW[:, :classes], heat_BAHW == 1
-    share_BAHW = logit_BAHW.sigmoid()
-    found = F.logsigmoid(logit_BAHW) * (1 - share_BAHW) ** 2
-    refused = F.logsigmoid(-logit_BAHW) * share_BAHW**2 * (1 - heat_BAHW) ** 4
-    return (loss - torch.where(centre_BAHW, found, refused).sum()) / max(1, sum(map(len, boxes)))
+    height, width = true_BHW4.shape[1:3]
+    image_T, cell_T = (label_Bn >= 0).nonzero(as_tuple=True)
+    true_T4, label_T = true_BHW4.flatten(1, 2)[image_T, cell_T], label_Bn[image_T, cell_T]
+    row_T, column_T, side_T2 = cell_T // width, cell_T % width, true_T4[:, 2:] - true_T4[:, :2]
+    centre_T2 = (true_T4[:, :2] + side_T2 / 2) * side_T2.new_tensor((width, height))
+    target_T4 = torch.cat([centre_T2 - torch.stack([column_T, row_T], dim=1), SIDE_SCALE * side_T2], dim=1)
+    across, down = torch.arange(width, device=cell_T.device), torch.arange(height, device=cell_T.device)
+    square_THW = (down[:, None] - row_T[:, None, None]) ** 2 + (across - column_T[:, None, None]) ** 2
+    sigma_T11 = (side_T2.amin(dim=1) * width / 6).clamp(min=0.6)[:, None, None]
+    bump_Tn = torch.exp(-square_THW / (2 * sigma_T11**2)).flatten(1)
+    batch, _, classes = logits_BnA.shape
+    heat_Un = bump_Tn.new_zeros(batch * classes, height * width)
+    heat_Un.scatter_reduce_(0, (image_T * classes + label_T)[:, None].expand_as(bump_Tn), bump_Tn, "amax")
+    heat_BnA = heat_Un.view(batch, classes, -1).transpose(1, 2)
+    share_BnA = logits_BnA.sigmoid()
+    found = F.logsigmoid(logits_BnA) * (1 - share_BnA) ** 2
+    refused = F.logsigmoid(-logits_BnA) * share_BnA**2 * (1 - heat_BnA) ** 4
+    focal = -torch.where(heat_BnA == 1, found, refused).sum()
+    return focal + F.l1_loss(box_Bn4[image_T, cell_T], target_T4, reduction="sum")
 
 
-def decode(output_BAHW: Tensor, most: int = 30) -> list[tuple[Tensor, Tensor, Tensor]]:
+def decode(
+    logits_BnA: Tensor, box_Bn4: Tensor, cells: tuple[int, int], *, most: int = 30
+) -> list[tuple[Tensor, Tensor, Tensor]]:
     """The boxes (T, 4), classes (T,) and scores (T,) of the most certain centres: cells above their neighbours."""
-    classes, (height, width) = output_BAHW.shape[1] - 4, output_BAHW.shape[2:]
-    score_BAHW = output_BAHW[:, :classes].sigmoid()
-    peaks = score_BAHW * (F.max_pool2d(score_BAHW, 3, 1, 1) == score_BAHW)
+    height, width = cells
+    score_BAHW = logits_BnA.transpose(1, 2).unflatten(2, cells).sigmoid()
+    peaks_BAHW = score_BAHW * (F.max_pool2d(score_BAHW, 3, 1, 1) == score_BAHW)
     found = []
-    for image, peak_AHW in enumerate(peaks):
+    for peak_AHW, box_n4 in zip(peaks_BAHW, box_Bn4, strict=True):
         score_T, place_T = peak_AHW.flatten().topk(min(most, peak_AHW.numel()))
-        label_T, row_T, column_T = torch.unravel_index(place_T, (classes, height, width))
-        x_T, y_T, wide_T, high_T = output_BAHW[image, classes:, row_T, column_T]
-        centre_T2 = torch.stack([(column_T + x_T) / width, (row_T + y_T) / height], dim=1)
-        half_T2 = torch.stack([wide_T, high_T], dim=1).clamp(min=0) / 10
+        label_T, row_T, column_T = torch.unravel_index(place_T, peak_AHW.shape)
+        box_T4 = box_n4[row_T * width + column_T]
+        corner_T2 = torch.stack([column_T, row_T], dim=1) + box_T4[:, :2]
+        centre_T2, half_T2 = (
+            corner_T2 / corner_T2.new_tensor((width, height)),
+            box_T4[:, 2:].clamp(min=0) / SIDE_SCALE / 2,
+        )
         found.append((torch.cat([centre_T2 - half_T2, centre_T2 + half_T2], dim=1), label_T, score_T))
     return found
+
+
+@register("boxes/centre-net", image=IMAGE)
+def centre_net() -> CentreNet:
+    return CentreNet(NUM_CLASSES, nn.Identity())
+
+
+@register("boxes/centre-net-bcn", image=IMAGE)
+def centre_net_bcn(sizes: tuple[int, ...] = (64, 64, 128), final_relu: bool = False) -> CentreNet:
+    return CentreNet(NUM_CLASSES, Broadcasting(WIDTH, BroadcastConv(WIDTH, sizes, final_relu=final_relu)))

@@ -44,8 +44,8 @@ class Result:
         if name == "localisation":
             error = self.record["metrics"]["test"].get("localisation")
             return None if error is None else Metric(float(error))
-        if name == "mean_iou":
-            share = self.record["metrics"]["test"].get("mean_iou")
+        if name in ("mean_iou", "average_precision"):
+            share = self.record["metrics"]["test"].get(name)
             return None if share is None else Metric(100 * float(share))
         if name in OTHER_TEST_SETS:
             return self.accuracy(*OTHER_TEST_SETS[name])

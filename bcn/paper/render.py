@@ -17,6 +17,7 @@ HEADINGS = {
     "accuracy": "accuracy, %",
     "localisation": "localisation error",
     "mean_iou": "mean IoU, %",
+    "average_precision": "AP at half overlap, %",
     "relational": "relational, %",
     "non_relational": "non-relational, %",
     **{arity: f"{arity}, %" for arity in ("unary", "binary", "ternary")},

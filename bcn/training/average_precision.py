@@ -9,6 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bcn.data.dataset import Batch
+from bcn.models.centre_net import decode
+
 
 class Detections(NamedTuple):
     box_T4: Tensor
@@ -30,19 +33,36 @@ def box_iou(one_T4: Tensor, other_U4: Tensor) -> Tensor:
     return shared_TU / (area_T[:, None] + area_U - shared_TU)
 
 
-def average_precision(given: Sequence[Detections], true: Sequence[Detections], *, iou: float = 0.5) -> float:
+def read_detections(logits_BnA: Tensor, box_Bn4: Tensor, true_BHW4: Tensor) -> list[Detections]:
+    """What a detector finds in each image, with as many cells as there are of the true boxes."""
+    _, height, width, _ = true_BHW4.shape
+    found = decode(logits_BnA.float().cpu(), box_Bn4.float().cpu(), (height, width))
+    return [Detections(*boxes) for boxes in found]
+
+
+def true_detections(batch: Batch) -> list[Detections]:
+    """The boxes of each image of a batch."""
+    assert batch.box is not None
+    there_Bn = (batch.answer >= 0).cpu()
+    parts = zip(batch.box.flatten(1, 2).cpu(), batch.answer.cpu(), there_Bn, strict=True)
+    return [
+        Detections(box_n4[there_n], label_n[there_n], there_n[there_n].float()) for box_n4, label_n, there_n in parts
+    ]
+
+
+def average_precision(images: Sequence[tuple[Detections, Detections]], *, iou: float = 0.5) -> float:
     """The mean over classes of the area under precision over recall; image by image, given and true boxes.
 
     The more certain first, a given box finds the true one of its class that it covers best, if that is by `iou` and no
     other has found it; else it is wrong.
     """
-    labels = torch.cat([boxes.label_T for boxes in true]).unique().tolist()
-    return sum(_of_class(given, true, label, iou) for label in labels) / len(labels)
+    labels = torch.cat([true.label_T for _, true in images]).unique().tolist()
+    return sum(_of_class(images, label, iou) for label in labels) / len(labels)
 
 
-def _of_class(given: Sequence[Detections], true: Sequence[Detections], label: int, iou: float) -> float:
+def _of_class(images: Sequence[tuple[Detections, Detections]], label: int, iou: float) -> float:
     scores, hits, total = [], [], 0
-    for guess, truth in zip(given, true, strict=True):
+    for guess, truth in images:
         box_U4 = truth.box_T4[truth.label_T == label]
         total, taken = total + len(box_U4), torch.zeros(len(box_U4), dtype=torch.bool)
         mine = (guess.label_T == label).nonzero()[:, 0]

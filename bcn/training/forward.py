@@ -74,7 +74,7 @@ def inputs_of(batch: Batch, preprocessing: Preprocessing) -> tuple[Tensor | Pack
 
 
 def forward(model: nn.Module, *inputs: Tensor | PackedQuestions) -> tuple[Tensor, Tensor | None]:
-    """A model's logits, and the centre (B, 2) where it predicts one."""
+    """A model's logits, and the centre (B, 2) where it predicts one, or the boxes of cells (B, n, 4)."""
     output = model(*inputs)
     return output if isinstance(output, tuple) else (output, None)
 

@@ -8,12 +8,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bcn.data.dataset import IGNORE_INDEX, OUT_OF_VOCABULARY, Batch, Preprocessing
+from bcn.models.centre_net import detection_loss
 from bcn.training.forward import forward, inputs_of
 
 
 def answer_loss(logits: Tensor, centre_B2: Tensor | None, batch: Batch, *, localise: bool) -> Tensor:
-    """The cross-entropy of every answer, plus with equal weight the mean square error of every centre, summed."""
+    """The cross-entropy of every answer, plus with equal weight the mean square error of every centre, summed.
+
+    Where boxes are to be found, `detection_loss`.
+    """
     logits = logits.float() if logits.dtype == torch.bfloat16 else logits
+    if batch.box is not None:
+        assert centre_B2 is not None
+        return detection_loss(logits, centre_B2.to(logits), batch.answer, batch.box)
     answer = batch.answer.masked_fill(batch.answer == OUT_OF_VOCABULARY, IGNORE_INDEX)
     loss = F.cross_entropy(logits.flatten(0, -2), answer.flatten(), reduction="sum")
     if centre_B2 is None:

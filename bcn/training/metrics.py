@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bcn.data.dataset import OUT_OF_VOCABULARY, Batch, Dataset
+from bcn.training.average_precision import Detections, average_precision, read_detections, true_detections
 from bcn.training.device import sum_dtype
 from bcn.training.distributed import Ranks
 from bcn.training.forward import device_of, forward, inputs_of, move_to, prepare
@@ -34,6 +35,8 @@ class Counts:
     """the sum of the losses"""
     squared_error: tuple[float, float] | None
     """sums of the squared errors of the centre's x and y; None where no centres were compared"""
+    average_precision: float | None = None
+    """of boxes that overlap the true ones by half; None where none are to be found"""
 
     @property
     def correct(self) -> int:
@@ -76,6 +79,7 @@ def evaluate(
     was_training = model.training
     model.eval()
     mine = ranks.share(np.arange(len(dataset)))
+    boxes: list[tuple[Detections, Detections]] = []
 
     def read(start: int) -> Batch:
         return prepare(dataset[mine[start : start + batch_size]], model)
@@ -96,6 +100,8 @@ def evaluate(
             counts[-3] += asked.sum()
             counts[-2] += len(batch.image)
             sums[0] += answer_loss(logits, centre_B2, batch, localise=localise)
+            if batch.box is not None and centre_B2 is not None:
+                boxes += zip(read_detections(logits, centre_B2, batch.box), true_detections(batch), strict=True)
             if localise and centre_B2 is not None and batch.centre is not None:
                 sums[1:] += (centre_B2.to(sums.dtype) - batch.centre.to(sums.dtype)).square().sum(0)
                 counts[-1] += len(centre_B2)
@@ -104,7 +110,13 @@ def evaluate(
     assert int(counts[-2]) == len(dataset), f"{counts[-2]} of {len(dataset)} images were evaluated"
     assert counts[:-3].sum() == counts[-3], "not every answer was counted"
     loss, x, y = sums.tolist()
-    return Counts(counts[:-3].view(kinds, answers + 1, answers), loss, (x, y) if counts[-1] else None)
+    all_boxes = [pair for part in ranks.gather(boxes) for pair in part]
+    return Counts(
+        counts[:-3].view(kinds, answers + 1, answers),
+        loss,
+        (x, y) if counts[-1] else None,
+        average_precision(all_boxes) if all_boxes else None,
+    )
 
 
 def wilson(correct: float, total: int) -> tuple[float, float]:
@@ -140,6 +152,8 @@ def compute_metrics(counts: Counts, dataset: Dataset) -> dict[str, Any]:
             metrics[name]["interval"] = [round(bound, 6) for bound in wilson(correct, total)]
     if dataset.dense:
         metrics["mean_iou"] = round(mean_iou(counts.confusion_KTA.sum(dim=0)), 6)
+    if counts.average_precision is not None:
+        metrics["average_precision"] = round(counts.average_precision, 6)
     if counts.squared_error is not None:
         metrics["localisation"] = round(math.sqrt(sum(counts.squared_error) / (2 * counts.total)), 6)
     return metrics
@@ -149,7 +163,9 @@ def headline(metrics: dict[str, Any], dataset: Dataset) -> dict[str, float]:
     """The few metrics of a curve: the accuracy of all and of question groups, and localisation."""
     names = {"accuracy": "all", **{group: group for group in dataset.question_groups}}
     curve = {name: metrics[part]["accuracy"] for name, part in names.items() if metrics[part]["total"]}
-    return curve | {name: metrics[name] for name in ("localisation", "mean_iou") if name in metrics}
+    return curve | {
+        name: metrics[name] for name in ("localisation", "mean_iou", "average_precision") if name in metrics
+    }
 
 
 def mean_iou(confusion_TA: Tensor) -> float:

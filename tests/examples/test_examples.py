@@ -59,7 +59,10 @@ def test_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert picture.size == (8 * 128, 4 * 128)
 
 
-def test_boxes() -> None:
+def test_boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    scores = example("detect_objects.py")["main"](16, 4, 1)
+    monkeypatch.chdir(tmp_path)
+    scores = example("detect_objects.py")["main"](16, 6, 1)
     assert scores.keys() == {"CentreNet", "with a BCN"}
+    with Image.open(tmp_path / "boxes.png") as picture:
+        assert picture.size == (6 * 128, 2 * 128)

@@ -19,6 +19,8 @@ PANELS = {
     "non_relational": "non-relational validation error, %",
     "accuracy": "validation error, %",
     "localisation": "localisation error in validation",
+    "mean_iou": "100 - mean IoU in validation, %",
+    "average_precision": "100 - AP in validation, %",
 }
 
 

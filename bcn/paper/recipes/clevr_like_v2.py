@@ -12,7 +12,7 @@ from bcn.paper.recipes import table4
 from bcn.paper.recipes.row import Row, Rows
 from bcn.training.recipe import Auxiliary, Optim, Recipe, Scale
 
-IMAGES = {"smoke": 4, "cpu": 40_000, "paper": 70_000}
+IMAGES = {"smoke": 4, "cpu": 30_000, "paper": 70_000}
 """to train on; CLEVR has 70,000"""
 BATCH = {"smoke": 2, "cpu": 32, "paper": 64}
 """images with all ten questions of each, over all ranks together"""
@@ -52,7 +52,7 @@ def in_rounds(recipe: Recipe, scale: Scale) -> Recipe:
     followed = balanced(recipe, scale)
     if scale != "cpu":
         return followed
-    return replace(followed, batch_size=16, epochs=12)
+    return replace(followed, batch_size=16, epochs=14)
 
 
 def notes(recipe: Recipe) -> Mapping[str, str]:
