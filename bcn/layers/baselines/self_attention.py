@@ -37,16 +37,10 @@ class SelfAttention(nn.Module):
         seen_BSHW = torch.cat([map_BCHW, planes_BPHW], dim=1)
         height, width = map_BCHW.shape[2:]
         cells_BmS = rows(F.adaptive_avg_pool2d(seen_BSHW, (min(height, GRID), min(width, GRID))))
-        query_bnD, key_bmD, value_bmD = (
-            _by_head(part) for part in (self.query(rows(seen_BSHW)), self.key(cells_BmS), self.value(cells_BmS))
+        query_BHnD, key_BHmD, value_BHmD = (
+            part.unflatten(2, (HEADS, -1)).transpose(1, 2)
+            for part in (self.query(rows(seen_BSHW)), self.key(cells_BmS), self.value(cells_BmS))
         )
-        attention_bnm = (torch.bmm(query_bnD, key_bmD.transpose(1, 2)) / query_bnD.shape[2] ** 0.5).softmax(dim=2)
-        heads_BHnD = torch.bmm(attention_bnm, value_bmD).unflatten(0, (-1, HEADS))
+        heads_BHnD = F.scaled_dot_product_attention(query_BHnD, key_BHmD, value_BHmD)
         added_BnC: Tensor = self.out(heads_BHnD.transpose(1, 2).flatten(2))
         return map_BCHW + as_map(added_BnC, map_BCHW)
-
-
-def _by_head(rows_BnK: Tensor) -> Tensor:
-    """(B, n, heads x D) as (B x heads, n, D)."""
-    rows_BnHD: Tensor = rows_BnK.unflatten(2, (HEADS, -1))
-    return rows_BnHD.transpose(1, 2).flatten(0, 1)

@@ -1,7 +1,8 @@
 """Ours: other blocks in the place of the BCN, with as many parameters, in the networks of tables 1 and 2.
 
-Digits are classified and localised, and tested on larger and rotated ones too; photographs are classified. A run is a
-quarter of one of table 1, or a third of one of table 2, so that all rows can have three seeds.
+Digits are classified and localised, and tested on larger and rotated ones too; photographs are classified. So that all
+rows can have three seeds, a run is 3,000 small steps of Adam, a few minutes of one core. On digits a BCN gets further
+in validation with them than with as many samples in the schedule of table 1.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from dataclasses import replace
 from bcn.models.drop_in import BLOCKS
 from bcn.paper.recipes import deformation, table1, table2
 from bcn.paper.recipes.row import Row, Rows
-from bcn.training.recipe import Recipe, Scale
+from bcn.training.recipe import Optim, Recipe, Scale
 
 ABOUT = {
     "none": "nothing",
@@ -37,12 +38,13 @@ def _notes(recipe: Recipe) -> Mapping[str, str]:
 
 
 def shorten(recipe: Recipe, scale: Scale) -> Recipe:
-    """Fewer images, or epochs, at `cpu`."""
+    """Fewer images or epochs at `cpu`, in smaller steps of another optimiser."""
     if scale != "cpu":
         return recipe
+    small = replace(recipe, batch_size=16, optim=Optim("adam", 2e-3, schedule="warmup-cosine", warmup=0.2))
     if recipe.data.name == "stl10":
-        return replace(recipe, epochs=20)
-    return replace(recipe, data=replace(recipe.data, train=20_000), epochs=6)
+        return replace(small, epochs=10)
+    return replace(small, optim=replace(small.optim, lr=3e-3), data=replace(small.data, train=24_000), epochs=2)
 
 
 DIGITS = table1.BASE.publish(data=replace(table1.PUBLISHED.data, tests=deformation.TESTS[:3]))
