@@ -4,22 +4,28 @@ import re
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
+from bcn.data.registry import open_dataset
 from bcn.errors import BcnError
 from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.io import atomic_write, checksum, write_json
 from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
+from bcn.training.metrics import compute_metrics, evaluate
 from bcn.training.recipe import Recipe
 from bcn.training.record import cpu_minutes
 from bcn.training.run import find_run
 from bcn.training.weights import find_weights, load_model, write_weights
 
 
-def release(path: Path, *, directory: Path = WEIGHTS) -> str:
+def release(path: Path, *, half: bool = False, data: Path | None = None, directory: Path = WEIGHTS) -> str:
     """Add the best weights of a finished run to the index; returns their name, family and table row.
 
     Args:
         path: the run's directory.
+        half: round them to float16, and test them again as they are shipped.
+        data: where the data of the run lies, for that (default: BCN_DATA).
         directory: of the index.
     """
     run = find_run(path)
@@ -36,8 +42,9 @@ def release(path: Path, *, directory: Path = WEIGHTS) -> str:
         raise BcnError(f"{name} comes with the weights of {_origin(index[name])}; only another seed replaces them")
     file = directory / f"{name.replace('/', '-')}.safetensors"
     with atomic_write(file) as temporary:
-        write_weights(temporary, model.state_dict(), description)
-        entry = evidence(temporary, record)
+        state = model.state_dict()
+        write_weights(temporary, _halve(state) if half else state, description)
+        entry = evidence(temporary, record, metrics=_test_again(temporary, recipe, data) if half else None)
     write_json(directory / "index.json", {**index, name: {"file": file.name, **entry}})
     with atomic_write(file.with_suffix(".md")) as temporary:
         temporary.write_text(card(name, entry, recipe), encoding="utf-8")
@@ -48,18 +55,40 @@ def _origin(entry: dict[str, Any]) -> str:
     return f"{entry['recipe']}, scale {entry['scale']}, seed {entry['seed']}, epoch {entry['epoch']}"
 
 
-def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """The index entry of a weights file; the tests recompute it."""
+def _halve(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights in half of the bytes."""
+    return {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+
+
+def _test_again(file: Path, recipe: Recipe, data: Path | None) -> dict[str, Any]:
+    """The metrics of a weights file on the test sets of its recipe."""
+    model, description = load_model(file)
+    known = {"words": description.get("words"), "answers": description["answers"]}
+    sets = {"test": recipe.data.name} | {name: name for name in recipe.data.tests}
+    metrics = {}
+    for name, dataset_name in sets.items():
+        dataset = open_dataset(dataset_name, "test", data=data, images=recipe.data.test, **known)
+        counts = evaluate(model, dataset, batch_size=recipe.batch_size, localise=recipe.localise)
+        metrics[name] = compute_metrics(counts, dataset)
+    return metrics
+
+
+def evidence(file: Path, record: dict[str, Any], *, metrics: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The index entry of a weights file; the tests recompute it.
+
+    Args:
+        metrics: of the weights as they are in the file, where that has them in float16 (default: those of the record).
+    """
     description = load_model(file)[1]
     name = description["model"]
     model, image = on_meta(name, **description["arguments"]), image_shape(name)
-    metrics = {
+    measured = {
         test_set: {key: value for key, value in of_set.items() if key != "confusion"}
-        for test_set, of_set in record["metrics"].items()
+        for test_set, of_set in (metrics or record["metrics"]).items()
     }
-    kinds, own = description["kinds"], metrics.pop("test")
+    kinds, own = description["kinds"], measured.pop("test")
     groups = {
-        test_set: {key: of_set[key] for key in of_set if key not in kinds} for test_set, of_set in metrics.items()
+        test_set: {key: of_set[key] for key in of_set if key not in kinds} for test_set, of_set in measured.items()
     }
     return {
         "sha256": checksum(file),
@@ -79,6 +108,7 @@ def evidence(file: Path, record: dict[str, Any]) -> dict[str, Any]:
         "commit": record["commit"],
         "cpu_minutes": round(cpu_minutes(record), 1),
         **({"split": "val"} if record.get("test_split") == "val" else {}),
+        **({"dtype": "float16"} if metrics else {}),
     }
 
 
@@ -93,6 +123,7 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
     source = "its scenes" if entry["data"].startswith("drawn") else "scenes and programs"
     supervised = f" Training also used auxiliary object and referent supervision, from {source}."
     auxiliary = supervised * bool(recipe.auxiliary)
+    halved = " The file has float16, and was tested so." if entry.get("dtype") == "float16" else ""
     unit, shared = ("question", " with 20 questions about an image") if takes_questions else ("image", "")
     lines = [
         f"# {name}",
@@ -103,7 +134,7 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
         "",
         f"{entry['parameters']:,} parameters{statistics}; {entry['macs'] / 1e6:.2f}M multiply-accumulates for "
         f"{'an' if unit == 'image' else 'a'} {unit} as the paper counts them, "
-        f"{entry['executed_macs'] / 1e6:.2f}M executed{shared}.",
+        f"{entry['executed_macs'] / 1e6:.2f}M executed{shared}.{halved}",
         "",
         f"| on the {split} images | accuracy | 95 % interval | {unit}s |",
         "|---|--:|--:|--:|",

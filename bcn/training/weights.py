@@ -52,7 +52,7 @@ def find_weights(run: Path) -> Path:
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights of a trained model, and its description.
+    """The weights of a trained model, and its description; what is kept in float16 is float32 again.
 
     Everything is checked before memory is taken for the model: the description, the shapes of the tensors against those
     of the model on the meta device, the checksum, and that all values are finite.
@@ -64,6 +64,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         description = check_description(path, written)
         _check_shapes(path, file, description)
         weights = _read_tensors(path, file, written, checksum)
+    weights = {name: tensor.float() if tensor.dtype == torch.float16 else tensor for name, tensor in weights.items()}
     for name, tensor in weights.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise BcnError(f"{path}: {name} has values that are not finite numbers; use another copy of it")
@@ -124,20 +125,21 @@ def _check_shapes(path: Path, file: Any, description: dict[str, Any]) -> None:
     """Refuse tensors that are not the model's, before any is read; the model has no storage."""
     model = build_on_meta(path, description)
     expected = {name: (list(tensor.shape), tensor.dtype) for name, tensor in model.state_dict().items()}
+    halves = {name: (shape, torch.float16) for name, (shape, dtype) in expected.items() if dtype == torch.float32}
     given = {}
     for name in file.keys():  # noqa: SIM118 (not a mapping)
         part = file.get_slice(name)
         given[name] = part.get_shape(), _DTYPES.get(part.get_dtype())
     for name in sorted(expected.keys() | given.keys()):
-        if expected.get(name) != given.get(name):
+        if given.get(name) not in (expected.get(name), halves.get(name, expected.get(name))):
             raise BcnError(
                 f"{path} does not fit {description['model']}: {name} is {_shown(given.get(name))} instead of "
                 f"{_shown(expected.get(name))}; use the version that wrote it"
             )
 
 
-_DTYPES = {"F32": torch.float32, "I64": torch.int64}
-"""those of our models, by their names in safetensors"""
+_DTYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.int64}
+"""those of our models and of weights that are kept in half of the bytes, by their names in safetensors"""
 
 
 def _shown(tensor: tuple[list[int], torch.dtype | None] | None) -> str:

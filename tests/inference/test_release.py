@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from helpers.records import make_metric
 from helpers.small_weights import scene_v2_run
 
 from bcn.cli.release import release as release_run
+from bcn.data.registry import open_dataset
 from bcn.data.sort_of_clevr_v2 import BY_CORRUPTION, BY_OBJECTS
 from bcn.errors import BcnError
 from bcn.inference.release import evidence, release
@@ -20,7 +22,9 @@ from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.io import read_record, write_record
 from bcn.paper.tables import find_recipe
 from bcn.training.loop import train
+from bcn.training.metrics import compute_metrics, evaluate
 from bcn.training.recipe import from_json
+from bcn.training.weights import load_model
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,23 @@ def test_a_finished_run_is_released(run: Path, tmp_path: Path) -> None:
     assert entry["parameters"] == 345_074
     assert file.read_bytes() == (run / "best.safetensors").read_bytes()
     assert "345,074 parameters" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
+
+
+def test_a_run_is_released_in_half_of_the_bytes(run: Path, tmp_path: Path) -> None:
+    assert release(run, half=True, directory=tmp_path) == "sort-of-clevr/multirn"
+    entry = list_weights(tmp_path)["sort-of-clevr/multirn"]
+    file = tmp_path / entry["file"]
+    assert entry["dtype"] == "float16"
+    assert file.stat().st_size < 0.52 * (run / "best.safetensors").stat().st_size
+    model, _ = load_model(file)
+    trained, _ = load_model(run)
+    for name, tensor in trained.state_dict().items():
+        rounded = tensor.half().float() if tensor.is_floating_point() else tensor
+        assert torch.equal(model.state_dict()[name], rounded)
+    test = open_dataset("sort-of-clevr-v1", "test", images=find_recipe("table3/multirn", "smoke").data.test)
+    counted = compute_metrics(evaluate(model, test, batch_size=3), test)
+    assert entry["metrics"]["all"] == counted["all"]
+    assert "float16" in (tmp_path / "sort-of-clevr-multirn.md").read_text()
 
 
 def test_weights_in_the_wild_are_released_with_every_test(tmp_path: Path) -> None:
