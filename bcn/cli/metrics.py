@@ -4,9 +4,16 @@ from typing import Any
 
 from bcn.errors import printable
 
+SINGLE = {
+    "localisation": "localisation error",
+    "mean_iou": "mean IoU",
+    "average_precision": "AP at half overlap",
+}
+"""metrics that are one number, as they are shown"""
+
 
 def print_metrics(title: str, metrics: dict[str, Any]) -> None:
-    """Accuracies with their 95 % intervals, and the localisation error.
+    """Accuracies with their 95 % intervals, and the metrics that are one number: the localisation error, for one.
 
     Args:
         metrics: as `bcn.training.metrics.compute_metrics` gives them.
@@ -27,7 +34,7 @@ def print_metrics(title: str, metrics: dict[str, Any]) -> None:
                 accuracy, interval = f"{100 * metric['accuracy']:.2f} %", f"{100 * low:.2f} .. {100 * high:.2f}"
             table.add_row(Text(printable(name)), accuracy, interval, f"{metric['correct']:,}", f"{metric['total']:,}")
         else:
-            table.add_row(Text(printable(f"{name} error")), f"{metric:.4f}", "", "", "")
+            table.add_row(Text(printable(SINGLE.get(name, name))), f"{metric:.4f}", "", "", "")
     Console().print(table)
 
 

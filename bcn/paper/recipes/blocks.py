@@ -38,13 +38,15 @@ def _notes(recipe: Recipe) -> Mapping[str, str]:
 
 
 def shorten(recipe: Recipe, scale: Scale) -> Recipe:
-    """Fewer images or epochs at `cpu`, in smaller steps of another optimiser."""
+    """Fewer images, tests or epochs at `cpu`, in smaller steps of another optimiser."""
     if scale != "cpu":
         return recipe
     small = replace(recipe, batch_size=16, optim=Optim("adam", 2e-3, schedule="warmup-cosine", warmup=0.2))
     if recipe.data.name == "stl10":
         return replace(small, epochs=10)
-    return replace(small, optim=replace(small.optim, lr=3e-3), data=replace(small.data, train=24_000), epochs=2)
+    return replace(
+        small, optim=replace(small.optim, lr=3e-3), data=replace(small.data, train=24_000, test=2_000), epochs=2
+    )
 
 
 DIGITS = table1.BASE.publish(data=replace(table1.PUBLISHED.data, tests=deformation.TESTS[:3]))
