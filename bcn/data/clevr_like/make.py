@@ -9,9 +9,7 @@ together. A split can grow later: existing parts are reused.
 """
 
 import json
-import multiprocessing
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from bcn.data.clevr_like.grammars import find_grammar
 from bcn.data.clevr_like.render import render_scene, require_tracer
 from bcn.data.clevr_like.scene import make_scene
 from bcn.data.clevr_like.spec import SplitSpec
+from bcn.data.clevr_like.workers import make_workers
 from bcn.data.vqa.clevr import find_clevr_like
 from bcn.errors import BcnError
 from bcn.io import atomic_write, locked, read_json, write_json
@@ -61,8 +60,7 @@ def make_clevr_like(
         for count in map(_make_part, tasks):
             done(count)
     else:
-        # Spawned, because a forked child shares locks of the libraries' threads.
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with make_workers(jobs) as pool:
             for count in pool.map(_make_part, tasks):
                 done(count)
     return join(directory, spec, images)

@@ -1,9 +1,6 @@
 """Samples of clevr-like from their indices: scene, questions and image, made here or in worker processes."""
 
-import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -16,6 +13,7 @@ import torch.utils.data
 from bcn.data.clevr_like.grammars import find_grammar
 from bcn.data.clevr_like.render import render_scene, require_tracer
 from bcn.data.clevr_like.scene import make_scene
+from bcn.data.clevr_like.workers import make_workers
 from bcn.data.vqa.clevr import CLEVR_LIKE_V2
 
 
@@ -53,9 +51,7 @@ class Renderer:
         if not self.workers or torch.utils.data.get_worker_info() is not None:
             return list(map(make, numbers))
         if self._pool is None:
-            # Spawned, because a forked child shares locks of the libraries' threads.
-            spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_begin_worker)
+            self._pool = make_workers(self.workers, ignore_interrupts=True)
         return list(self._pool.map(make, numbers))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -73,16 +69,3 @@ def usable_workers() -> int:
     """As many as this process has cores; with torchrun, its share of them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-
-
-def _begin_worker() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends with it, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

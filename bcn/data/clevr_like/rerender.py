@@ -5,9 +5,7 @@ at which size, and another order for the same directory is refused.
 """
 
 import hashlib
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 from bcn.data.clevr_like.extras import Annotation, annotations_file, parse_extras, write_annotations, write_extras
 from bcn.data.clevr_like.render import render_scene, require_tracer
 from bcn.data.clevr_like.scene_files import read_drawable_scenes
+from bcn.data.clevr_like.workers import make_workers
 from bcn.errors import BcnError
 from bcn.io import atomic_write, make_directory, read_json, write_json
 
@@ -106,7 +105,7 @@ def _map(tasks: Iterable[Task], jobs: int) -> Iterator[list[Entry]]:
     if jobs == 1:
         yield from map(_render, tasks)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with make_workers(jobs) as pool:
         yield from pool.map(_render, tasks)
 
 
