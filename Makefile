@@ -54,8 +54,14 @@ audit: .venv/made
 	$(PYTHON) -m venv .venv
 	touch $@
 
+# torch for the CPU where there is no GPU, which is a tenth of the size: a wheel that pip finds on this disk, else the
+# build that uv chooses for this machine, else what pip takes.
+TORCH = torch==2.13.0
 .venv/base: .venv/made pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --no-index --no-deps $(TORCH) 2>/dev/null || ( \
+		$(BIN)/pip install --quiet uv && \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=auto $(TORCH) \
+	) || $(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet -e .
 	touch $@
 

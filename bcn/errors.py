@@ -18,6 +18,10 @@ class BcnError(Exception):
         return printable(super().__str__())
 
 
+class DoubtWarning(UserWarning):
+    """What was given can be worked with, and what comes of it may mean nothing."""
+
+
 def printable(text: str) -> str:
     r"""A text that comes from files, for a terminal: control characters, which could steer it, as escapes.
 

@@ -40,6 +40,7 @@ def draw(model: nn.Module, dataset: Dataset, images: int = 6) -> Tensor:
 
 
 def main(train_images: int = 1000, test_images: int = 100, epochs: int = 10) -> dict[str, float]:
+    torch.manual_seed(0)
     data = open_dataset("clevr-boxes-v1", "train", images=train_images)
     test, scores, rows = open_dataset("clevr-boxes-v1", "test", images=test_images), dict[str, float](), []
     for name, middle in {"CentreNet": nn.Identity(), "with a BCN": bcn.BroadcastBlock(64, (64, 64, 128))}.items():

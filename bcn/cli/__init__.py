@@ -2,13 +2,14 @@
 
 import os
 import sys
+import warnings
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from bcn import __version__
-from bcn.errors import BcnError
+from bcn.errors import BcnError, DoubtWarning, printable
 
 app = typer.Typer(
     name="bcn",
@@ -40,6 +41,16 @@ def main() -> None:
     """Run a command; bad input is one sentence on standard error and exit code 2."""
     if isinstance(sys.stdout, TextIOWrapper):  # a Windows pipe is not UTF-8, and must not end a command at a "±"
         sys.stdout.reconfigure(errors="replace")
+    write = warnings.formatwarning
+
+    def write_doubt(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        if issubclass(category, DoubtWarning):
+            return printable(f"bcn: {message}\n")
+        return write(message, category, filename, lineno, line)
+
+    warnings.formatwarning = write_doubt
     try:
         app()
     except BcnError as error:

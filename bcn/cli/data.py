@@ -109,6 +109,9 @@ def check(
         list[str] | None, typer.Argument(help="Data sets, or directories of your own (default: all sets here).")
     ] = None,
     data: Data = None,
+    problems: Annotated[
+        Path | None, typer.Option(help="Write every problem with all its examples into a file.")
+    ] = None,
 ) -> None:
     """Compare what data sets hold, image by image, with their known checksums; exit code 2 if one does not hold.
 
@@ -116,17 +119,27 @@ def check(
     """
     from bcn.data import check as checks
     from bcn.data.registry import DATASETS
+    from bcn.io import atomic_write, check_writable
 
     for name in names or ():
         checks.check_name(name)
+    if problems is not None:
+        check_writable(problems)
     bad: list[str] = []
+    lines: list[str] = []
     for name in names or DATASETS:
         findings = []
         for finding in checks.check(name, data):
             print(printable(f"{finding.subject}: {finding.text}"), flush=True)
             findings.append(finding.status)
+            if finding.status == "bad":
+                lines += [f"{finding.subject}: {finding.text}", *(f"    {example}" for example in finding.examples)]
         if "bad" in findings or (names and "missing" in findings):
             bad.append(name)
+    if problems is not None:
+        with atomic_write(problems) as temporary:
+            temporary.write_text("".join(f"{printable(line)}\n" for line in lines), encoding="utf-8")
+        print(f"{problems}: {len(lines):,} lines")
     if bad:
         raise BcnError(f"{', '.join(bad)}: the check failed; what to do is said above")
 

@@ -4,13 +4,6 @@ from typing import Any
 
 from bcn.errors import printable
 
-SINGLE = {
-    "localisation": "localisation error",
-    "mean_iou": "mean IoU",
-    "average_precision": "AP at half overlap",
-}
-"""metrics that are one number, as they are shown"""
-
 
 def print_metrics(title: str, metrics: dict[str, Any]) -> None:
     """Accuracies with their 95 % intervals, and the metrics that are one number: the localisation error, for one.
@@ -21,6 +14,8 @@ def print_metrics(title: str, metrics: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from bcn.training.metrics import SINGLE
 
     table = Table(title=Text(printable(title)), title_justify="left")
     for column in ("", "accuracy", "95 % interval", "correct", "of"):

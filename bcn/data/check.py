@@ -21,6 +21,8 @@ class Finding(NamedTuple):
     """a data set, or one of its splits, or a directory"""
     text: str
     status: Literal["good", "bad", "missing"]
+    examples: tuple[str, ...] = ()
+    """all that `text` shows some of"""
 
 
 def check(name: str, data: str | Path | None = None) -> Iterator[Finding]:
@@ -82,7 +84,7 @@ def drop_damaged(name: str) -> Iterator[str]:
 def _check_directory(name: str, directory: Path) -> Iterator[Finding]:
     problems = check_directory(directory)
     yield from (Finding(name, line, "good") for line in describe_questions(Path(directory).expanduser()))
-    yield from (Finding(name, problem, "bad") for problem in problems)
+    yield from (Finding(name, problem, "bad", getattr(problem, "examples", ())) for problem in problems)
     if not problems:
         yield Finding(name, "no problems found", "good")
 

@@ -14,8 +14,9 @@ from bcn.inference.reasoner import Reasoner
 from bcn.inference.release import card, evidence
 from bcn.inference.shipped import list_weights, locate_weights
 from bcn.training.description import check_description
+from bcn.training.metrics import SINGLE
 from bcn.training.run import NOT_A_RECORD, check_counts, find_run
-from bcn.training.weights import build_on_meta, find_weights, load_model, write_weights
+from bcn.training.weights import SAVED, build_on_meta, find_weights, load_model, write_weights
 
 try:
     from huggingface_hub import EvalResult, ModelCard, ModelCardData, PyTorchModelHubMixin
@@ -42,7 +43,7 @@ class PretrainedModel(
 
     Args:
         description: what a weights file says of itself: how to build the model, prepare images and name answers.
-        evidence: "metrics" of the record and the text of the "card", where there are any.
+        evidence: "metrics" of the record, the "split" that they are of and the text of the "card", if there are any.
     """
 
     def __init__(self, description: dict[str, Any], evidence: dict[str, Any] | None = None) -> None:
@@ -59,9 +60,10 @@ class PretrainedModel(
         proof = None
         if name in (index := list_weights()):
             proof = {"metrics": index[name]["metrics"], "card": path.with_suffix(".md").read_text(encoding="utf-8")}
-        elif path.is_dir() and (record := find_run(path).record()) is not None:
-            entry, recipe = evidence(find_weights(path), record), find_run(path).recipe
-            proof = {"metrics": entry["metrics"], "card": card(recipe.model, entry, recipe)}
+        elif path.is_dir() and (record := (run := find_run(path)).record()) is not None:
+            entry, recipe = evidence(find_weights(path), record), run.recipe
+            text = card(f"{recipe.name}: {recipe.model}", entry, recipe, run)
+            proof = {"metrics": entry["metrics"], "card": text, "split": entry.get("split", "test")}
         model = cls(description, proof)
         model.model = trained
         return model
@@ -87,7 +89,7 @@ class PretrainedModel(
         return output
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        write_weights(save_directory / "model.safetensors", self.model.state_dict(), self.description)
+        write_weights(save_directory / SAVED, self.model.state_dict(), self.description)
 
     @classmethod
     def _load_as_safetensor(cls, model: Any, model_file: str, map_location: str, strict: bool) -> Any:
@@ -123,9 +125,9 @@ class PretrainedModel(
                 task_type=self._task(),
                 dataset_type=data,
                 dataset_name=data,
-                dataset_split="test",
+                dataset_split=self.evidence["split"] if self.evidence else "test",
                 metric_type="accuracy" if isinstance(metric, dict) else name,
-                metric_name=f"accuracy, {name.replace('_', '-')}" if isinstance(metric, dict) else f"{name} error",
+                metric_name=f"accuracy, {name.replace('_', '-')}" if isinstance(metric, dict) else SINGLE[name],
                 metric_value=metric["accuracy"] if isinstance(metric, dict) else metric,
             )
             for name, metric in metrics.items()
@@ -142,7 +144,9 @@ def _check_evidence(evidence: Any) -> dict[str, Any] | None:
         return None
     try:
         check_counts({"test": evidence["metrics"]})
-        return {"metrics": evidence["metrics"], "card": evidence["card"] + ""}
+        if (split := evidence.get("split", "test")) not in ("test", "val"):
+            raise ValueError(split)
+        return {"metrics": evidence["metrics"], "card": evidence["card"] + "", "split": split}
     except NOT_A_RECORD as error:
         raise BcnError(f"{CONFIG}: its evidence is not that of a run; use another copy of it") from error
 

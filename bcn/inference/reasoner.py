@@ -3,19 +3,21 @@
 Q questions of D numbers, A answers, C x H x W pixels.
 """
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from bcn.data.dataset import Preprocessing
-from bcn.data.images import ImageInput, fit, read_image, resize
+from bcn.data.images import ImageInput, find_doubt, fit, read_image, resize
 from bcn.data.vqa.synonyms import say_in_known_words
 from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary, tokenize
-from bcn.errors import BcnError
+from bcn.errors import BcnError, DoubtWarning
 from bcn.inference.answer import Answer
 from bcn.inference.broadcast import Broadcast, Output, find_rounds, forward_with_broadcast, pool
 from bcn.inference.coding import CODINGS, find_coding
@@ -99,11 +101,11 @@ class Reasoner:
         if isinstance(image, list):
             return [self.ask(each, questions) for each in image]
         encoded = self.encode(questions)
-        return self.answer_with_broadcast(image, encoded)[0] if encoded.texts else []
+        return self.answer_with_broadcast(_look_at(image), encoded)[0] if encoded.texts else []
 
     def find(self, image: ImageInput) -> Answer:
         """Classify an image and, where the model was trained to localise, say where the object is."""
-        (answer,), _ = self.answer_with_broadcast(image)
+        (answer,), _ = self.answer_with_broadcast(_look_at(image))
         return answer
 
     def encode(self, questions: str | Sequence[str]) -> EncodedQuestions:
@@ -194,6 +196,15 @@ class Reasoner:
     def to_tensor(self, question_QD: np.ndarray) -> Tensor:
         """Encoded questions about one image, as the model takes them: (1, Q, D)."""
         return torch.as_tensor(question_QD, dtype=self.question_dtype)[None].to(device_of(self.model))
+
+
+def _look_at(image: ImageInput) -> Image.Image:
+    """The image, with a warning where nothing can be seen in it."""
+    picture = read_image(image)
+    if doubt := find_doubt(picture):
+        name = image if isinstance(image, str | Path) else "the image"
+        warnings.warn(f"{name}: {doubt}, so answers about it mean nothing", DoubtWarning, stacklevel=3)
+    return picture
 
 
 def encode_words(questions: Sequence[str], words: Sequence[str]) -> EncodedQuestions:

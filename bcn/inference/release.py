@@ -7,15 +7,16 @@ from typing import Any
 from torch import Tensor
 
 from bcn.data.registry import open_dataset
+from bcn.data.vqa.sources import OWN
 from bcn.errors import BcnError
 from bcn.inference.shipped import WEIGHTS, list_weights
 from bcn.io import atomic_write, checksum, write_json
 from bcn.models.cost import count_parameters, executed_macs, on_meta, reference_macs
 from bcn.models.registry import image_shape
-from bcn.training.metrics import compute_metrics, evaluate
+from bcn.training.metrics import SINGLE, compute_metrics, evaluate
 from bcn.training.recipe import Recipe
 from bcn.training.record import cpu_minutes
-from bcn.training.run import find_run
+from bcn.training.run import Run, find_run
 from bcn.training.weights import find_weights, load_model, write_weights
 
 
@@ -112,8 +113,12 @@ def evidence(file: Path, record: dict[str, Any], *, metrics: dict[str, Any] | No
     }
 
 
-def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
-    """The model card: an index entry as a Markdown page."""
+def card(name: str, entry: dict[str, Any], recipe: Recipe, run: Run | None = None) -> str:
+    """The model card: an index entry as a Markdown page.
+
+    Args:
+        run: whose best weights these are, where they do not ship with the package.
+    """
     takes_questions = name.startswith(("clevr/", "drawn/")) or not {"relational", "binary"}.isdisjoint(entry["metrics"])
     held_out, split = recipe.data.split == "train", "validation" if entry.get("split") == "val" else "test"
     statistics = ""
@@ -128,7 +133,7 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
     lines = [
         f"# {name}",
         "",
-        f"Trained on {entry['data']} by `bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}` "
+        f"Trained on {entry['data']} by `{_command(entry, recipe, run)}` "
         f"in {entry['cpu_minutes']:.0f} minutes of one core; the weights of epoch {entry['epoch']}, "
         f"{'the best on the validation images' if held_out else 'the last'}.{auxiliary}",
         "",
@@ -147,9 +152,20 @@ def card(name: str, entry: dict[str, Any], recipe: Recipe) -> str:
                 f"| {kind.replace('_', '-')} | {accuracy:.2f} % | {low:.2f} to {high:.2f} | {metric['total']:,} |"
             )
         elif isinstance(metric, float):
-            lines.append(f"| {kind} error | {metric:.4f} | | |")
+            lines.append(f"| {SINGLE[kind]} | {metric:.4f} | | |")
     lines += ["", *further_tests(entry["tests"])] if "tests" in entry else []
-    return "\n".join([*lines, "", f"`bcn.load({name!r})`; SHA-256 {entry['sha256']}.", ""])
+    loaded = f"`bcn.load({name!r})`; " if run is None else ""
+    return "\n".join([*lines, "", f"{loaded}SHA-256 {entry['sha256']}.", ""])
+
+
+def _command(entry: dict[str, Any], recipe: Recipe, run: Run | None) -> str:
+    """What trains these weights."""
+    parts = [f"bcn train {entry['recipe']} --scale {entry['scale']} --seed {entry['seed']}"]
+    if run is not None:
+        parts += ["--data FOLDER"] * (recipe.data.name == OWN)
+        parts += [f"--from {recipe.start.split('@')[0]}"] * bool(recipe.start)
+        parts += [f"--set {assignment}" for assignment in run.manifest["overrides"]]
+    return " ".join(parts)
 
 
 def further_tests(tests: dict[str, Any]) -> list[str]:

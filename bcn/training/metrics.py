@@ -23,6 +23,12 @@ from bcn.training.prefetch import Prefetch
 
 Z95 = 1.959963984540054
 """the 97.5 % point of the normal distribution"""
+SINGLE = {
+    "localisation": "localisation error",
+    "mean_iou": "mean IoU",
+    "average_precision": "AP at half overlap",
+}
+"""metrics that are one number, as they are shown"""
 
 
 @dataclass(frozen=True)
@@ -163,9 +169,7 @@ def headline(metrics: dict[str, Any], dataset: Dataset) -> dict[str, float]:
     """The few metrics of a curve: the accuracy of all and of question groups, and localisation."""
     names = {"accuracy": "all", **{group: group for group in dataset.question_groups}}
     curve = {name: metrics[part]["accuracy"] for name, part in names.items() if metrics[part]["total"]}
-    return curve | {
-        name: metrics[name] for name in ("localisation", "mean_iou", "average_precision") if name in metrics
-    }
+    return curve | {name: metrics[name] for name in SINGLE if name in metrics}
 
 
 def mean_iou(confusion_TA: Tensor) -> float:

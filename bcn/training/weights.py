@@ -24,6 +24,8 @@ from bcn.training.description import check_description, check_outputs
 from bcn.training.run import find_run
 
 CHECKSUM = "checksum"
+SAVED = "model.safetensors"
+"""the weights in a folder that `save_pretrained` wrote"""
 
 
 def write_weights(path: Path, weights: dict[str, Tensor], description: dict[str, Any]) -> str:
@@ -75,9 +77,11 @@ def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     """A trained model in evaluation mode, and its description; all of it is checked, and it answers once.
 
     Args:
-        path: a run's directory, or a weights file.
+        path: a run's directory, a folder that `save_pretrained` wrote, or a weights file.
     """
-    if path.is_dir():
+    if (path / SAVED).is_file():
+        path /= SAVED
+    elif path.is_dir():
         path = find_weights(find_run(path).path)
     weights, description = read_model(path)
     model = create_model(description["model"], **description["arguments"])

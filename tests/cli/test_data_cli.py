@@ -174,7 +174,7 @@ def test_check_looks_through_images_and_questions(empty: Path) -> None:
     directory = empty / "data"
     directory.mkdir()
     line = {"image": "train.png", "question": "Is it dark?", "answer": "yes", "split": "train"}
-    lines = [line, line, line | {"image": "val.png", "split": "val"}]
+    lines = [line, line | {"question": "Dark, is it?"}, line | {"image": "val.png", "split": "val"}]
     (directory / "questions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     for name, colour in (("train", "navy"), ("val", "black")):
         picture = Image.new("RGB", (8, 8), colour)

@@ -11,6 +11,7 @@ import pytest
 import torch
 import yaml  # type: ignore[import-untyped, unused-ignore]
 from helpers.small_weights import scene_run
+from helpers.squares import own_layout
 
 import bcn
 from bcn.errors import BcnError
@@ -50,8 +51,7 @@ def test_the_card_has_the_records_metrics(folder: Path) -> None:
         "accuracy, all": 0.976,
         "localisation error": 0.020499,
     }
-    metadata = yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
-    assert metadata["model-index"][0]["results"][0]["dataset"]["type"] == "scaled-mnist-v1"
+    assert metadata(folder)["model-index"][0]["results"][0]["dataset"]["type"] == "scaled-mnist-v1"
     assert "97.60 %" in card.text
     assert "bcn train table1/bcn --scale cpu --seed 0" in card.text
 
@@ -64,6 +64,25 @@ def test_a_model_that_is_asked_and_was_just_trained(tmp_path: Path) -> None:
     assert any(result.metric_name == "accuracy, relational" for result in card.data.eval_results)
     image, question = torch.rand(2, 3, 75, 75), torch.rand(2, 4, 11)
     assert torch.equal(PretrainedModel.from_pretrained(tmp_path)(image, question), model(image, question))
+
+
+def test_the_card_of_ones_own_run_says_what_it_is(tmp_path: Path) -> None:
+    own_layout(tmp_path / "toy", 30)
+    changes = ["epochs=1", "model=clevr/multirn", "optim.lr=0.002"]
+    run = bcn.train(tmp_path / "toy", runs=tmp_path / "runs", start="none", changes=changes, threads=1)
+    PretrainedModel.of(run.path).save_pretrained(tmp_path / "hub")
+    text = (tmp_path / "hub" / "README.md").read_text()
+    assert "# own: clevr/multirn\n" in text
+    assert "bcn train own --scale cpu --seed 0 --data FOLDER --set epochs=1 --set model=clevr/multirn" in text
+    assert "bcn.load" not in text  # there are shipped weights of that name, or may be
+    splits = {result["dataset"]["split"] for result in metadata(tmp_path / "hub")["model-index"][0]["results"]}
+    assert (run.record() or {})["test_split"] == "val"  # so few images have no test split
+    assert splits == {"val"}
+    assert bcn.load(tmp_path / "hub").answers == bcn.load(run.path).answers  # the folder is weights like any other
+
+
+def metadata(folder: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load((folder / "README.md").read_text().split("---\n")[1]))
 
 
 def test_trained_further_and_saved_again(folder: Path, tmp_path: Path) -> None:
@@ -113,6 +132,7 @@ HOSTILE: dict[str, tuple[Callable[[Config], Config | str | None], str]] = {
         lambda config: config["evidence"]["metrics"]["all"].update(correct=10**9),
         "its evidence is not",
     ),
+    "a split of no name": (lambda config: config["evidence"].update(split="dev"), "its evidence is not"),
     "a card of numbers": (lambda config: config["evidence"].update(card=7), "its evidence is not"),
 }
 

@@ -159,6 +159,15 @@ def test_what_a_bcn_is_worth_in_a_u_net_in_words() -> None:
     assert f"in the place of each it falls to {100 * muted:.1f} %" in guide
 
 
+def test_what_a_bcn_is_worth_in_a_detector_in_words() -> None:
+    guide = " ".join((ROOT / "docs" / "guides" / "network.md").read_text().split())
+    (without,), (with_bcn,) = records("boxes/centre-net"), records("boxes/centre-net-bcn")
+    precisions = [100 * each["metrics"]["test"]["average_precision"] for each in (without, with_bcn)]
+    assert "on 1,000 test images is {:.1f} %, and with a BCN {:.1f} %".format(*precisions) in guide
+    muted = with_bcn["broadcast"]["test"]["mean_vector"]["average_precision"]
+    assert f"the place of each it stays at {100 * muted:.1f} %" in guide
+
+
 def test_table_4_and_the_transfer_in_words() -> None:
     page = " ".join((ROOT / "docs" / "results" / "where-we-differ.md").read_text().split())
     for name, record in (("multirn-h", records("table4/multirn-h")[0]), ("multirn", records("table4/multirn")[0])):

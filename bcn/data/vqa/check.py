@@ -3,13 +3,14 @@
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bcn.data.baselines import guess
 from bcn.data.decode import decode_image
+from bcn.data.images import find_doubt
 from bcn.data.vqa import jsonl
 from bcn.data.vqa.layouts import is_own, list_splits, questions_file, read_questions
 from bcn.data.vqa.question import Question
@@ -18,6 +19,18 @@ from bcn.errors import BcnError
 
 MAX_EXAMPLES = 5
 """shown of each problem"""
+
+
+class Problem(str):
+    """A problem in a sentence, with its first examples; it knows all of them."""
+
+    examples: tuple[str, ...]
+
+    def __new__(cls, problem: str, examples: Sequence[object] = (), remedy: str = "") -> "Problem":
+        shown, more = map(str, examples[:MAX_EXAMPLES]), ", ..." if len(examples) > MAX_EXAMPLES else ""
+        self = super().__new__(cls, f"{problem}: {', '.join(shown)}{more}; {remedy}" if examples else problem)
+        self.examples = tuple(map(str, examples))
+        return self
 
 
 @dataclass
@@ -29,7 +42,7 @@ class Summary:
     answers: Counter[str] = field(default_factory=Counter)
     unanswered: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    asked: dict[tuple[Path, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    asked: dict[tuple[Path, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     """the answers to a question about an image"""
     by_question: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """how often each answer is given to a question, whatever the image"""
@@ -38,7 +51,7 @@ class Summary:
         self.kinds[question.kind or jsonl.OTHER_KIND] += 1
         if question.answer is not None:
             text = " ".join(tokenize(question.text))
-            self.asked[question.image, text].add(question.answer)
+            self.asked[question.image, text].append(question.answer)
             self.by_question[text][question.answer] += 1
         self.files.add(question.image)
         self.words.update(tokenize(question.text))
@@ -78,7 +91,8 @@ def _baselines(learned: Summary, split: Summary) -> tuple[float, float]:
 
 
 def check_questions(root: Path) -> list[str]:
-    """Every problem in a sentence: files missing or unreadable, images in two splits, words and answers not learned."""
+    """Every problem in a sentence: images that are missing, unreadable, blank or twice there, words and answers that
+    are not learned, questions that contradict or repeat others."""
     own = is_own(root)
     splits, problems = _read_own(root) if own else _read_clevr(root)
     if not splits:
@@ -92,6 +106,8 @@ def check_questions(root: Path) -> list[str]:
     problems += _check_training(training, splits[training])
     for split, summary in sorted(splits.items()):
         problems += _check_contradictions(split, summary)
+        if own:
+            problems += _check_repetitions(split, summary)
         problems += _check_answered(split, summary, required=split in (training, "val"))
         if split != training:
             problems += _check_known(split, summary, training, splits[training])
@@ -120,11 +136,19 @@ def _check_training(split: str, summary: Summary) -> list[str]:
 def _check_contradictions(split: str, summary: Summary) -> list[str]:
     """The same question about the same image with different answers."""
     found = [
-        f"{image}: {text}? {' / '.join(sorted(answers))}"
+        f"{image}: {text}? {' / '.join(sorted(set(answers)))}"
         for (image, text), answers in summary.asked.items()
-        if len(answers) > 1
+        if len(set(answers)) > 1
     ]
     return _problem(f"{len(found)} questions of {split} contradict others", found, "give each one answer")
+
+
+def _check_repetitions(split: str, summary: Summary) -> list[str]:
+    """The same question about the same image with the same answer."""
+    found = [
+        f"{image}: {text}?" for (image, text), answers in summary.asked.items() if len(answers) > len(set(answers))
+    ]
+    return _problem(f"{len(found)} questions of {split} are asked more than once", found, "keep one of each")
 
 
 def _check_answered(split: str, summary: Summary, *, required: bool) -> list[str]:
@@ -155,7 +179,9 @@ def _read_own(root: Path) -> tuple[dict[str, Summary], list[str]]:
         except BcnError as error:
             broken.append(str(error))
     if (more := len(broken) - MAX_EXAMPLES) > 0:
-        return splits, [*broken[:MAX_EXAMPLES], f"{more} more lines of {root / jsonl.FILE} are broken"]
+        rest = Problem(f"{more} more lines of {root / jsonl.FILE} are broken")
+        rest.examples = tuple(broken[MAX_EXAMPLES:])
+        return splits, [*broken[:MAX_EXAMPLES], rest]
     return splits, broken
 
 
@@ -183,39 +209,47 @@ def _alike(answers: Iterable[str]) -> list[str]:
 
 
 def _check_images(root: Path, files: dict[str, set[Path]]) -> list[str]:
-    """Images that are missing, unreadable, or in more than one split, by name or by content."""
+    """Images that are missing, unreadable, blank, or twice there, by name or by content."""
     named = sorted(set().union(*files.values()))
     present = [path for path in named if os.path.isfile(root / path)]  # not Path.is_file: names may be too long
     missing = sorted(set(named) - set(present))
-    unreadable, content = [], defaultdict(set)
+    unreadable, doubtful, content = [], [], defaultdict(set)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, digest in zip(present, pool.map(lambda path: _digest(root / path), present), strict=True):
-            if digest is None:
+        for path, seen in zip(present, pool.map(lambda path: _look(root / path), present), strict=True):
+            if seen is None:
                 unreadable.append(path)
+                continue
+            digest, doubt = seen
+            if doubt is not None:
+                doubtful.append(f"{path} ({doubt})")
                 continue
             for split, members in files.items():
                 if path in members:
                     content[digest].add((split, path))
-    shared = [sorted(copies) for copies in content.values() if len({split for split, _ in copies}) > 1]
-    leaks = [" = ".join(f"{path} ({split})" for split, path in copies) for copies in shared]
+    leaks, twice = [], []
+    for copies in map(sorted, content.values()):
+        if len({split for split, _ in copies}) > 1:
+            leaks.append(" = ".join(f"{path} ({split})" for split, path in copies))
+        elif len(copies) > 1:
+            twice.append(" = ".join(str(path) for _, path in copies))
     return [
         *_problem(f"{len(missing)} images are missing", missing, "bring them, or take their questions out"),
         *_problem(f"{len(unreadable)} images cannot be read", unreadable, "save them as PNG or JPEG, with 8 bits"),
+        *_problem(f"nothing can be seen in {len(doubtful)} images", doubtful, "take them out, with their questions"),
         *_problem(f"{len(leaks)} images are in more than one split", leaks, "ask about each in one of them"),
+        *_problem(f"{len(twice)} images are there more than once", twice, "keep one of each"),
     ]
 
 
-def _digest(path: Path) -> bytes | None:
-    """A hash of the pixels; None where the image cannot be decoded."""
+def _look(path: Path) -> tuple[bytes, str | None] | None:
+    """A hash of the pixels, and why nothing can be seen in them, if so; None where the image cannot be decoded."""
     try:
-        return hashlib.sha256(decode_image(path).convert("RGB").tobytes()).digest()
+        image = decode_image(path).convert("RGB")
     except (OSError, ValueError):
         return None
+    return hashlib.sha256(image.tobytes()).digest(), find_doubt(image)
 
 
 def _problem(problem: str, examples: list[str] | list[Path], remedy: str) -> list[str]:
-    """The problem with a few examples, where there are any, and what to do about it."""
-    if not examples:
-        return []
-    more = ", ..." if len(examples) > MAX_EXAMPLES else ""
-    return [f"{problem}: {', '.join(map(str, examples[:MAX_EXAMPLES]))}{more}; {remedy}"]
+    """The problem with its examples, where there are any, and what to do about it."""
+    return [Problem(problem, examples, remedy)] if examples else []
