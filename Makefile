@@ -65,8 +65,12 @@ TORCH = torch==2.13.0
 	$(BIN)/pip install --quiet -e .
 	touch $@
 
+# It asks for Pillow below 13, and works with 13: what it needs besides is named, and its own demands are left out.
+TRACKIO = trackio==0.43.0 gradio-client==2.7.2 orjson==3.13.0 brotli==1.2.1 python-multipart==0.0.34
+
 .venv/dev: .venv/base
 	$(BIN)/pip install --quiet -e '.[dev]'
+	$(BIN)/pip install --quiet --no-deps $(TRACKIO)
 	touch $@
 
 clean:
