@@ -5,6 +5,7 @@ Seconds are CPU time, which other work on the machine changes little.
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -75,8 +76,14 @@ def bench_sort_of_clevr(
     return compare(version, ours, plain, samples=images, plain_samples=plain_images, rounds=rounds)
 
 
-def bench_data(*, rounds: int = 5, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """All generators, and what loading costs of a step of the model that has the cheapest one."""
+def bench_data(
+    *, rounds: int = 5, say: Callable[[str], None] = print, data: str | Path | None = None
+) -> dict[str, Any]:
+    """All generators, and what loading costs of a step of the model that has the cheapest one.
+
+    Args:
+        data: where MNIST lies (default: BCN_DATA).
+    """
     from bcn.bench.data_mnist import bench_scaled_mnist, loader_fraction
     from bcn.data.mnist.scaled import CANVASES
     from bcn.data.sort_of_clevr import LEGACY, STREAM, V1, make_sort_of_clevr
@@ -89,7 +96,7 @@ def bench_data(*, rounds: int = 5, say: Callable[[str], None] = print) -> dict[s
         measurements[version] = bench_sort_of_clevr(version, rounds=rounds)
     for name in CANVASES:
         say(name)
-        measurements[name] = bench_scaled_mnist(name, rounds=rounds)
+        measurements[name] = bench_scaled_mnist(name, rounds=rounds, data=data)
     for version in (V1, STREAM):
         say(f"loading {version}")
         dataset = make_sort_of_clevr(version, "train", images=1000)

@@ -65,11 +65,15 @@ def scaling(
 
 
 @bench.command()
-def data(rounds: RoundsOption = 5, out: OutOption = Path("results/bench/data.json")) -> None:
+def data(
+    rounds: RoundsOption = 5,
+    out: OutOption = Path("results/bench/data.json"),
+    data: Annotated[Path | None, typer.Option(help="Where the original data lies (default: BCN_DATA).")] = None,
+) -> None:
     """Each generator against a plain loop over the same specification, and the loader's part of a training step."""
     from bcn.bench.data import bench_data
 
-    measurements = bench_data(rounds=rounds, say=_say)
+    measurements = bench_data(rounds=rounds, say=_say, data=data)
     _write("data", measurements, out)
 
 
