@@ -113,11 +113,6 @@ def _augmentation(data: str) -> str:
     )
 
 
-def _questions_in_a_step(ours: Recipe, paper: Recipe) -> str:
-    asked, instead = (str(recipe.questions_per_image or "all") for recipe in (ours, paper))
-    return f"a step trains {asked} of the questions about an image instead of {instead}"
-
-
 def _arguments(ours: Recipe, paper: Recipe) -> str:
     differing = dict(set(ours.arguments) - set(paper.arguments))
     article = "a" if differing.get("final_relu") else "no"
@@ -145,7 +140,6 @@ TOPICS: dict[str, tuple[tuple[str, ...], Callable[[Recipe, Recipe], str]]] = {
         ("data.questions",),
         lambda ours, paper: "all 36 questions about each training image instead of 20",
     ),
-    "questions in a step": (("questions_per_image",), _questions_in_a_step),
     "test sets": (("data.tests",), _test_sets),
     "optimiser": (
         ("optim.name",),

@@ -17,7 +17,6 @@ TOPICS = {
     "data.split": "held-out images",
     "data.questions": "questions",
     "data.tests": "test sets",
-    "questions_per_image": "questions in a step",
     "optim.name": "optimiser",
     "optim.lr": "schedule",
     "optim.schedule": "schedule",

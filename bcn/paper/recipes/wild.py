@@ -56,15 +56,19 @@ def _row(row: str, length: Length) -> Row:
 
 def _supervise(recipe: Recipe, scale: Scale) -> Recipe:
     arguments = {**ARGUMENTS, "channels": (32, 64, 64, 64), "width": 64}
-    followed = replace(recipe, name=f"wild/{SUPERVISED_ROW}", arguments=tuple(arguments.items()))
+    followed = replace(
+        recipe,
+        name=f"wild/{SUPERVISED_ROW}",
+        arguments=tuple(arguments.items()),
+        optim=Optim("adam", 2e-3, schedule="warmup-cosine", warmup=0.05, clip_norm=10.0, ema_decay=0.999),
+        questions_per_image=12,
+    )
     if scale == "smoke":
         return replace(followed, epochs=3, auxiliary=Auxiliary(object_epochs=1, referent_epochs=1))
     return replace(
         followed,
         data=replace(recipe.data, train=24_000),
-        optim=Optim("adam", 2e-3, schedule="warmup-cosine", warmup=0.05, clip_norm=10.0, ema_decay=0.999),
         batch_size=24,
-        questions_per_image=12,
         epochs=56,
         auxiliary=Auxiliary(object_epochs=12, referent_epochs=2),
     )
