@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bcn.inference.grid import cell_edges
-from bcn.layers.rounds import RoundsRelation
+from bcn.layers.rounds import RoundsRelation, find_rounds
 from bcn.training.forward import forward
 
 
@@ -119,11 +119,6 @@ def forward_with_broadcast(model: nn.Module, image_BCHW: Tensor, question: Tenso
         del bcn.pooled
     (call,) = calls
     return Output(logits, centre_B2, call)
-
-
-def find_rounds(model: nn.Module) -> RoundsRelation | None:
-    """The layer of a model that broadcasts after asking."""
-    return next((module for module in model.modules() if isinstance(module, RoundsRelation) and module.says), None)
 
 
 def _with_rounds(model: nn.Module, relation: RoundsRelation, inputs: tuple[Tensor, ...]) -> Output:

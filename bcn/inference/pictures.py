@@ -8,10 +8,11 @@ from torch import nn
 
 from bcn.data.dataset import Dataset
 from bcn.data.decode import decode_image
-from bcn.inference.broadcast import Broadcast, find_rounds, forward_with_broadcast, pool
+from bcn.inference.broadcast import Broadcast, forward_with_broadcast, pool
 from bcn.inference.confusion import confusion_figure
 from bcn.inference.overlay import overlay
 from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.rounds import find_rounds
 from bcn.training.forward import send
 from bcn.training.metrics import Counts
 

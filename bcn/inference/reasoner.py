@@ -19,9 +19,10 @@ from bcn.data.vqa.synonyms import say_in_known_words
 from bcn.data.vqa.vocabulary import UNKNOWN, Vocabulary, tokenize
 from bcn.errors import BcnError, DoubtWarning
 from bcn.inference.answer import Answer
-from bcn.inference.broadcast import Broadcast, Output, find_rounds, forward_with_broadcast, pool
+from bcn.inference.broadcast import Broadcast, Output, forward_with_broadcast, pool
 from bcn.inference.coding import CODINGS, find_coding
 from bcn.inference.shipped import locate_weights
+from bcn.layers.rounds import find_rounds
 from bcn.models.centre_net import CentreNet
 from bcn.models.object_model import ObjectModel
 from bcn.models.registry import image_shape

@@ -147,6 +147,11 @@ class RoundsRelation(nn.Module):
         return f"rounds={len(self.says)}, planes={self.planes!r}, origin={self.origin!r}"
 
 
+def find_rounds(model: nn.Module) -> RoundsRelation | None:
+    """The layer of a model that broadcasts after asking."""
+    return next((module for module in model.modules() if isinstance(module, RoundsRelation) and module.says), None)
+
+
 def _parameters(layer: ConcatConv1x1) -> tuple[list[Tensor], list[Tensor]]:
     """Weights (W, W) and biases of the one layer, as the fused forms take them."""
     assert layer.bias is not None

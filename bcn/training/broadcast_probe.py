@@ -1,22 +1,25 @@
 """What a BCN is worth in a model: how many channels are active, what they carry, and what is lost without them.
 
-B images, K channels of the broadcast vector.
+B images, K channels of the broadcast vector; R rounds, U questions about all images.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from bcn.data.dataset import Dataset
+from bcn.data.dataset import IGNORE_INDEX, Dataset
 from bcn.layers.broadcast import BroadcastConv
+from bcn.layers.pointwise import ConcatConv1x1
 from bcn.layers.relation import MultiRelation
+from bcn.layers.rounds import RoundsRelation, find_rounds
 from bcn.models.balance import Moments, junctions, next_layer, run_hooked
 from bcn.models.blocks import Broadcasting
 from bcn.training.distributed import Ranks
-from bcn.training.forward import inputs_of, send
+from bcn.training.forward import forward, inputs_of, send
 from bcn.training.metrics import compute_metrics, evaluate, headline
 
 ACTIVE, ROUNDING = 0.01, 1e-6
@@ -101,23 +104,70 @@ def probe(model: nn.Module, dataset: Dataset) -> dict[str, Any] | None:
 def ablate(model: nn.Module, dataset: Dataset, *, ranks: Ranks | None = None) -> dict[str, Any] | None:
     """The same, and the accuracy as it is, with the vector's mean over images, and with the vectors of other images.
 
-    Shuffling gives every image the vector of the one before it in a batch of 64, and the first that of the last.
+    Shuffling gives every image the vector of the one before it in a batch of 64, and the first that of the last. Of a
+    model that broadcasts after asking the channels are those of all rounds, and the mean is over questions too.
     """
-    collected = collect(model, dataset)
-    if collected is None:
-        return None
-    mean_K = collected.vector_BK.mean(dim=0)
-    changes: dict[str, Callable[[Tensor], Tensor]] = {
-        "as_trained": lambda vector_BK: vector_BK,
-        "mean_vector": lambda vector_BK: mean_K.expand_as(vector_BK),
-        "shuffled_vector": lambda vector_BK: vector_BK.roll(1, dims=0),
-    }
-    result = _describe(collected)
+    if (relation := find_rounds(model)) is not None:
+        vector_RUK = collect_rounds(model, relation, dataset)
+        active = sum(int(active_channels(vector_UK).sum()) for vector_UK in vector_RUK)
+        result: dict[str, Any] = {"active_channels": active, "channels": len(vector_RUK) * vector_RUK.shape[2]}
+        mean_RK, change_rounds = vector_RUK.mean(dim=1), partial(replaced_rounds, relation)
+        changes: dict[str, AbstractContextManager[None]] = {
+            "as_trained": nullcontext(),
+            "mean_vector": change_rounds(lambda vector_BQ1K, number: mean_RK[number].expand_as(vector_BQ1K)),
+            "shuffled_vector": change_rounds(lambda vector_BQ1K, number: vector_BQ1K.roll(1, dims=0)),
+        }
+    else:
+        if (collected := collect(model, dataset)) is None:
+            return None
+        result, mean_K = _describe(collected), collected.vector_BK.mean(dim=0)
+        changes = {
+            "as_trained": nullcontext(),
+            "mean_vector": replaced_vector(collected.broadcast, lambda vector_BK: mean_K.expand_as(vector_BK)),
+            "shuffled_vector": replaced_vector(collected.broadcast, lambda vector_BK: vector_BK.roll(1, dims=0)),
+        }
     for name, change in changes.items():
-        with replaced_vector(collected.broadcast, change):
+        with change:
             counts = evaluate(model, dataset, batch_size=BATCH, ranks=ranks)
             result[name] = headline(compute_metrics(counts, dataset), dataset)
     return result
+
+
+@torch.inference_mode()
+def collect_rounds(model: nn.Module, relation: RoundsRelation, dataset: Dataset) -> Tensor:
+    """The vectors of all rounds for each question of a data set that is asked: (R, U, K)."""
+    vectors, rounds = list[Tensor](), list[Tensor]()
+
+    def keep(vector_BQ1K: Tensor, number: int) -> Tensor:
+        rounds.append(vector_BQ1K[:, :, 0])
+        return vector_BQ1K
+
+    was_training = model.training
+    model.eval()
+    with replaced_rounds(relation, keep):
+        for start in range(0, len(dataset), BATCH):
+            batch = send(dataset[range(start, min(start + BATCH, len(dataset)))], model)
+            rounds.clear()
+            forward(model, *inputs_of(batch, dataset.preprocessing))
+            vectors.append(torch.stack(rounds)[:, batch.answer != IGNORE_INDEX])
+    model.train(was_training)
+    return torch.cat(vectors, dim=1)
+
+
+@contextmanager
+def replaced_rounds(relation: RoundsRelation, change: Callable[[Tensor, int], Tensor]) -> Iterator[None]:
+    """Rounds that broadcast something else than they compute: a function of (B, Q, 1, K) and the round's number."""
+    compute, layers = relation.pooled, list(relation.says)
+
+    def pooled(says: ConcatConv1x1, before_BQnW: Tensor, mask_Bn: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        vector_BQ1K, position_BQ1K = compute(says, before_BQnW, mask_Bn)
+        return change(vector_BQ1K, layers.index(says)), position_BQ1K
+
+    relation.pooled = pooled  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del relation.pooled
 
 
 @contextmanager

@@ -23,9 +23,10 @@ import bcn.inference.shipped
 from bcn.data.images import fit, read_image
 from bcn.data.sort_of_clevr import KINDS, make_sort_of_clevr
 from bcn.errors import BcnError
-from bcn.inference.broadcast import Broadcast, find_rounds, forward_with_broadcast, pool
+from bcn.inference.broadcast import Broadcast, forward_with_broadcast, pool
 from bcn.inference.overlay import overlay, write_image
 from bcn.inference.shipped import list_weights
+from bcn.layers.rounds import find_rounds
 from bcn.training.weights import load_model, write_weights
 
 QUESTIONS = ["what is the SHAPE of the red one", "How many things have the same shape as the grey object?"]

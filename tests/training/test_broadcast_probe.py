@@ -195,3 +195,35 @@ def stop_after(recipe: Recipe, steps: int, runs: Path) -> None:
 def test_pairs_have_no_half_of_an_image_first(tmp_path: Path) -> None:
     with pytest.raises(BcnError, match="batch_of=pairs"):
         train(smoke(batch_of="pairs", curriculum_epochs=1), seed=0, runs=tmp_path)
+
+
+def test_what_is_broadcast_after_asking_is_worth(dataset: SortOfClevr) -> None:
+    """An oracle in plain torch: the vectors of each round, and layers that say their mean whatever they see."""
+    torch.manual_seed(0)
+    model: Any = create_model("sort-of-clevr/multirn-rounds").eval()
+    relation = model.relation
+    with torch.no_grad():
+        for says in relation.says:
+            torch.nn.init.normal_(says.weight, std=0.5)  # so that the rounds matter
+    result = ablate(model, dataset)
+    assert result is not None
+    batch = dataset[range(70)]
+    assert batch.question is not None
+    with torch.no_grad():
+        map_BCHW = model.features(dataset.preprocessing(batch.image))
+        states = list(relation.states(map_BCHW, batch.question))
+        means = []
+        for says, before_BQnW in zip(relation.says, states, strict=False):
+            said_BQnW = before_BQnW.relu() @ says.weight.flatten(1).T + says.bias
+            means.append(said_BQnW.amax(dim=2)[batch.answer >= 0].mean(dim=0))
+    assert result["channels"] == 2 * 96
+    assert 0 < result["active_channels"] <= 192
+    accuracy = compute_metrics(evaluate(model, dataset, batch_size=64), dataset)["all"]["accuracy"]
+    assert result["as_trained"]["accuracy"] == accuracy
+    with torch.no_grad():
+        for says, mean_W in zip(relation.says, means, strict=True):
+            says.weight.zero_()
+            says.bias.copy_(mean_W)
+    muted = compute_metrics(evaluate(model, dataset, batch_size=64), dataset)["all"]["accuracy"]
+    assert result["mean_vector"]["accuracy"] == pytest.approx(muted, abs=2 / batch.answer.numel())
+    assert result["shuffled_vector"]["accuracy"] != result["as_trained"]["accuracy"]
