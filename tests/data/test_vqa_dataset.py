@@ -37,18 +37,28 @@ def clevr(tmp_path: Path) -> Path:
     return clevr_folder(tmp_path)
 
 
+def dotted(path: Path, shade: int) -> None:
+    """A picture that is not blank."""
+    picture(path, shade)
+    with Image.open(path) as image:
+        image.load()
+        image.putpixel((47, 31), (255, 255, 255))
+        image.save(path)
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     root = tmp_path / "cats"
     lines = [
         {"image": "a.png", "question": f"Is it number {n}?", "answer": "yes" if n % 2 else "no"} for n in range(23)
     ]
-    lines += [{"image": "b/b.jpg", "question": "What is it?", "answer": "cat", "split": "train", "kind": "what"}] * 2
+    what = {"image": "b/b.jpg", "answer": "cat", "split": "train", "kind": "what"}
+    lines += [what | {"question": question} for question in ("What is it?", "It is what?")]
     lines += [{"image": "c.png", "question": "Is it a whale?", "answer": "no", "split": "val", "kind": "is"}]
     for line in lines[:23]:
         line |= {"split": "train", "kind": "is"}
     for shade, name in enumerate(("a.png", "b/b.jpg", "c.png")):
-        picture(root / name, 50 + 50 * shade)
+        dotted(root / name, 50 + 50 * shade)
     (root / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n")
     return root
 
@@ -179,6 +189,7 @@ def test_check_finds_what_is_wrong(own: Path) -> None:
 
 
 GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "train"}
+AGAIN = GOOD | {"question": "Red, is it?"}
 
 
 @pytest.mark.parametrize(
@@ -210,11 +221,11 @@ GOOD = {"image": "a.png", "question": "Is it red?", "answer": "yes", "split": "t
     ],
 )
 def test_check_names_every_broken_line(line: bytes, problem: str, tmp_path: Path) -> None:
-    picture(tmp_path / "a.png", 9)
-    picture(tmp_path / "b.png", 99)
+    dotted(tmp_path / "a.png", 9)
+    dotted(tmp_path / "b.png", 99)
     if "big.png" in problem:
         Image.new("1", (20_000, 20_000)).save(tmp_path / "big.png")  # more pixels than Pillow decodes
-    lines = [json.dumps(entry).encode() for entry in (GOOD, GOOD, GOOD | {"image": "b.png", "split": "val"})]
+    lines = [json.dumps(entry).encode() for entry in (GOOD, AGAIN, GOOD | {"image": "b.png", "split": "val"})]
     file = tmp_path / "questions.jsonl"
     file.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines) + b"\n")
     assert check_directory(tmp_path) == []
@@ -226,8 +237,8 @@ def test_check_names_every_broken_line(line: bytes, problem: str, tmp_path: Path
 
 
 def test_check_wants_something_to_choose_the_epoch_by(tmp_path: Path) -> None:
-    picture(tmp_path / "a.png", 9)
-    (tmp_path / "questions.jsonl").write_text(f"{json.dumps(GOOD)}\n" * 2)
+    dotted(tmp_path / "a.png", 9)
+    (tmp_path / "questions.jsonl").write_text(f"{json.dumps(GOOD)}\n{json.dumps(AGAIN)}\n")
     assert "has no split val" in check_directory(tmp_path)[0]
 
 
