@@ -12,6 +12,7 @@ import pytest
 
 from bcn.io import read_record, with_checksum
 from bcn.paper.page import write_page
+from bcn.paper.recipes.blocks import ABOUT
 from bcn.paper.rows import lines_of
 from bcn.paper.tables import TABLES, list_recipes
 
@@ -166,6 +167,32 @@ def test_what_a_bcn_is_worth_in_a_detector_in_words() -> None:
     assert "on 1,000 test images is {:.1f} %, and with a BCN {:.1f} %".format(*precisions) in guide
     muted = with_bcn["broadcast"]["test"]["mean_vector"]["average_precision"]
     assert f"the place of each it stays at {100 * muted:.1f} %" in guide
+
+
+def test_how_other_blocks_compare_in_words() -> None:
+    guide = " ".join((ROOT / "docs" / "guides" / "network.md").read_text().split())
+
+    def on(test_set: str, *rows: str) -> list[str]:
+        """In percent, the mean over seeds."""
+        each = [[record["metrics"][test_set]["all"]["accuracy"] for record in records(f"blocks/{row}")] for row in rows]
+        return [f"{100 * mean(accuracies):.1f}" for accuracies in each]
+
+    said = "from {} to {} %; CoordConv has {} and coordinate attention {}."
+    assert said.format(*on("test", "none", "bcn", "coord-conv", "coordinate-attention")) in guide
+    rows = "bcn", "coordinate-attention", "none"
+    said = "the BCN has {} %, the next best block, coordinate attention, {}, and no block at all {};"
+    assert said.format(*on("more-scaled-mnist-v1", *rows)) in guide
+    assert "up to 45 degrees {}, {} and {}.".format(*on("more-scaled-mnist-45-v1", *rows)) in guide
+    others = {name: float(*on("more-scaled-mnist-v1", name)) for name in ABOUT if name not in rows}
+    assert max(others.values()) < float(*on("more-scaled-mnist-v1", "coordinate-attention"))
+    said = "{} % against {} without and {} with CoordConv."
+    assert said.format(*on("test", "stl10-bcn", "stl10-none", "stl10-coord-conv")) in guide
+    errors = [
+        mean(record["metrics"]["test"]["localisation"] for record in records(f"blocks/{row}"))
+        for row in ("bcn", "coord-conv", "self-attention", "none")
+    ]
+    said = "an error of {:.3f}, CoordConv and self-attention with {:.3f} and {:.3f}, the others with about {:.3f}."
+    assert said.format(*errors) in guide
 
 
 def test_table_4_and_the_transfer_in_words() -> None:
