@@ -238,6 +238,8 @@ def test_broadcast_after_asking_on_clevr_in_words() -> None:
         counts = transfer["metrics"]["all"]
         about = f"{counts['total']:,} of `clevr-like-v2` | {transfer['images']} of {transfer['split']}"
         assert f"| {about} | {with_interval(counts)} |" in page
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"answers {100 * counts['accuracy']:.1f} % of the latter" in readme
 
 
 def with_interval(counts: dict[str, Any]) -> str:
